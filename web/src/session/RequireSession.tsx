@@ -8,21 +8,21 @@ import type { Loss } from "./store";
 
 export interface RequireSessionProps {
   children: ReactNode;
-  /** While it is not known yet whether somebody is signed in, and while leaving for the sign-in. */
+  /** Shown while the session check runs, and while the browser leaves for the sign-in. */
   loading: ReactNode;
-  /** When it could not be found out; never a redirect. */
+  /** Shown if the session check fails; a failed check never redirects. */
   failed: (error: SessionError, retry: () => Promise<void>) => ReactNode;
-  /** When the session of this page is over, or a sign-in came back without one: the person decides. */
+  /** Shown if this page's session is over, or if a sign-in returned without a session: the person decides. */
   signedOut: (how: Loss | "not-signed-in", signIn: string) => ReactNode;
-  /** Goes to another page; replaced in tests. */
+  /** Navigates to another page; replaced in tests. */
   navigate?: (url: string) => void;
 }
 
 const leave = (url: string) => window.location.assign(url);
 
 /**
- * Shows its children to somebody who is signed in. A visitor is sent to sign in, once, with path, query and
- * fragment to come back to. The server guards the page as well: this is for moving about inside the app.
+ * Shows its children to a signed-in person. Sends a visitor to the sign-in once, with path, query and fragment to
+ * return to. The server guards the page as well; this component covers navigation inside the app.
  */
 export function RequireSession({
   children,

@@ -6,13 +6,13 @@ import { createSessionStore, type Loss, type SessionStore, UNKNOWN } from "./sto
 
 const StoreContext = createContext<SessionStore | null>(null);
 
-/** Makes the session known to everything below it. One per page; give it a `store` to share one with other code. */
+/** Provides the session to all components below it. Use one per page; pass a `store` to share it with other code. */
 export function SessionProvider({ store, children }: { store?: SessionStore; children: ReactNode }) {
   const [own] = useState(() => store ?? createSessionStore());
   return <StoreContext value={store ?? own}>{children}</StoreContext>;
 }
 
-/** The store behind the session, for what `useSession` does not do. */
+/** The store behind the session, for what `useSession` does not offer. */
 export function useSessionStore(): SessionStore {
   const store = useContext(StoreContext);
   if (!store) throw new Error("useSession needs a <SessionProvider> above it");
@@ -20,22 +20,22 @@ export function useSessionStore(): SessionStore {
 }
 
 export interface Session {
-  /** Who is signed in; null when nobody is, or when it is not known yet (`isLoading`, `error`). */
+  /** The signed-in person; null if there is none or the check is not done (`isLoading`, `error`). */
   user: User | null;
-  /** Why the last check failed; the user is then the one known before. */
+  /** Why the last check failed; `user` then keeps its earlier value. */
   error: SessionError | null;
-  /** True until it is known whether somebody is signed in. */
+  /** True until the first check has finished. */
   isLoading: boolean;
-  /** Set when somebody was signed in on this page and is not any more. */
+  /** Set if this page had a signed-in person and has none now. */
   lost: Loss | null;
   /** Asks the server again. Never rejects. */
   checkSession: () => Promise<void>;
 }
 
-// A server renders for nobody in particular, and a browser hydrates with the same state.
+// A server renders without a user, and the browser hydrates with the same state.
 const unknown = () => UNKNOWN;
 
-/** Who is signed in. A server renders "not known yet" (`isLoading`); the browser asks once the page is there. */
+/** The signed-in person. A server renders the loading state (`isLoading`); the browser checks after hydration. */
 export function useSession(): Session {
   const store = useSessionStore();
   const { user, error, isLoading, lost } = useSyncExternalStore(store.subscribe, store.getState, unknown);

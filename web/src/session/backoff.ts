@@ -1,12 +1,12 @@
-/** How long to wait before asking a failing server again. */
+/** Calculates the wait before the next request to a failing server. */
 
 const FIRST_MS = 1_000;
-// Somebody may be looking at the banner: half a minute is the longest an outage may outlive itself on screen.
+// A person may be looking at the banner, so it stays at most half a minute after the outage has ended.
 const LONGEST_MS = 30_000;
 
 /**
- * Exponential with full jitter over the upper half, so that browsers which lost the server together do not come
- * back together. A server's own wish (Retry-After) is the least it waits, up to the same bound.
+ * Exponential, with jitter over the upper half, so that browsers that lost the server together do not retry
+ * together. A server's Retry-After is the minimum wait, up to the same bound.
  */
 export function retryDelayMs(
   attempt: number,

@@ -1,6 +1,6 @@
 /**
- * The session in a React app: built as a package of its own for other apps (see `web/session`). It depends on React
- * and on the routes of the edge, and on nothing else of this app.
+ * Sessions for React apps, also built as a separate package for other apps (see `web/session`). It depends on React
+ * and on the routes of the edge, and on nothing else in this app.
  */
 export { retryDelayMs } from "./backoff";
 export { SessionError, type User } from "./profile";

@@ -1,6 +1,6 @@
-/** The profile route: who is signed in, asked over plain HTTP. */
+/** Reads the signed-in person from the profile route over plain HTTP. */
 
-/** The claims of a signed-in person. `sub` is always there; everything else depends on provider and scope. */
+/** The claims of a signed-in person. `sub` is always present; all others depend on provider and scope. */
 export interface User {
   readonly sub: string;
   readonly name?: string;
@@ -15,34 +15,34 @@ export class SessionError extends Error {
   override readonly name = "SessionError";
 
   constructor(
-    /** HTTP status; 0 when no answer came at all. */
+    /** HTTP status; 0 if no response arrived. */
     readonly status: number,
-    /** The `error` member of the answer, such as `ERR_PROFILE_HANDLER_FAILURE`; empty when it has none. */
+    /** The `error` member of the response, such as `ERR_PROFILE_HANDLER_FAILURE`; empty if it has none. */
     readonly code: string,
-    /** The request id to quote; null when no answer came. */
+    /** The request id for support requests; null if no response arrived. */
     readonly requestId: string | null,
-    /** How long the server asks to wait, in seconds; null when it does not say. */
+    /** The wait that the server asks for, in seconds; null if it names none. */
     readonly retryAfterSeconds: number | null,
     message: string,
   ) {
     super(message);
   }
 
-  /** Whether the same question may have an answer later: no network, a server that is down, or too many requests. */
+  /** Whether a retry may succeed: no network, a server that is down, or too many requests. */
   get transient(): boolean {
     return [0, 429, 502, 503, 504].includes(this.status);
   }
 }
 
 export interface ProfileRequest {
-  /** Where the profile route is. */
+  /** The address of the profile route. */
   url: string;
-  /** Ask the provider anew instead of reading what the session remembers. */
+  /** Read the profile from the provider again instead of from the session. */
   refetch?: boolean;
   fetch: typeof globalThis.fetch;
 }
 
-/** Reads the profile; null means signed out. Rejects with `SessionError` alone. */
+/** Reads the profile; null means signed out. Rejects only with `SessionError`. */
 export async function readProfile({ url, refetch, fetch }: ProfileRequest): Promise<User | null> {
   let response: Response;
   try {
@@ -50,7 +50,7 @@ export async function readProfile({ url, refetch, fetch }: ProfileRequest): Prom
       headers: { accept: "application/json" },
       credentials: "same-origin",
       cache: "no-store",
-      // The edge answers this route itself; a redirect means something else stands in between.
+      // The edge answers this route itself; a redirect means that another server answered in its place.
       redirect: "error",
     });
   } catch (cause) {

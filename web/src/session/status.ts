@@ -1,15 +1,15 @@
-/** The status route: how long the session has left. Asking never extends it. */
+/** The status route: the time that the session has left. Reading it never extends the session. */
 
 export const STATUS_PATH = "/api/auth/status";
 
 export interface TimeLeft {
-  /** Until the session ends if it is not used. */
+  /** Time until the session ends if it is not used. */
   seconds: number;
-  /** Whether this is the last possible end, which no use puts off. */
+  /** Whether this is the latest possible end, which no use can extend. */
   isLast: boolean;
 }
 
-/** Null if no session is there, or the answer cannot be read. */
+/** Returns null if there is no session or the response is malformed. */
 export async function readTimeLeft(
   url: string,
   fetch: typeof globalThis.fetch,

@@ -121,7 +121,7 @@ describe("the session store", () => {
     await store.check();
     const other = started(ok);
     await other.store.check();
-    // Told in order: when the sign-out has been heard, so has what was told before it.
+    // Messages arrive in order: once the sign-out has arrived, the earlier ones have too.
     other.store.signingOut();
     await vi.waitFor(() => expect(store.getState().lost).toBe("signed-out"));
     expect(server.asked).toHaveLength(1);

@@ -1,32 +1,32 @@
 /**
- * The one place that knows whether somebody is signed in.
+ * The only source in the page for the sign-in state.
  *
  * Invariants:
- * - only an answer of the server signs anybody in or out; a failing check keeps the user and sets `error`;
- * - at most one check runs at a time, and an answer that left before a sign-out is thrown away;
- * - after a transient failure it asks again by itself, with backoff, until somebody stops listening.
+ * - only a server response changes the sign-in state; a failed check keeps the user and sets `error`;
+ * - at most one check runs at a time, and a response to a check from before a sign-out is dropped;
+ * - after a transient failure it retries with backoff until the last listener leaves.
  *
- * It knows no router, no page and no React.
+ * It does not depend on the router, the pages or React.
  */
 import { retryDelayMs } from "./backoff";
 import { readProfile, type SessionError, type User } from "./profile";
 import { joinTabs, type TabMessage, type Tabs } from "./tabs";
 
-/** How a session that was there went away: it ended on the server, or the person signed out in this browser. */
+/** Why the session is gone: it ended on the server, or the person signed out in this browser. */
 export type Loss = "ended" | "signed-out";
 
 export interface SessionState {
-  /** Who is signed in; null when nobody is or when it is not known yet. */
+  /** The signed-in person; null if there is none or the check is not done. */
   readonly user: User | null;
-  /** Why the last check failed; null after a check that got its answer. */
+  /** Why the last check failed; null after a check with a valid response. */
   readonly error: SessionError | null;
-  /** True until the first check is over. */
+  /** True until the first check has finished. */
   readonly isLoading: boolean;
-  /** Set when there was a user in this page and now there is none. */
+  /** Set if this page had a user and has none now. */
   readonly lost: Loss | null;
 }
 
-/** The state before the first answer. */
+/** The state before the first response. */
 export const UNKNOWN: SessionState = { user: null, error: null, isLoading: true, lost: null };
 
 export interface SessionStoreOptions {
@@ -39,17 +39,17 @@ export interface SessionStoreOptions {
 
 export interface SessionStore {
   getState(): SessionState;
-  /** Listens to changes; the first listener starts the first check, the last one to leave stops everything. */
+  /** Subscribes to changes. The first listener starts the first check; when the last one leaves, everything stops. */
   subscribe(listener: () => void): () => void;
-  /** Asks the server who is signed in. Never rejects: a failure is in the state. */
+  /** Checks the session at the server. Never rejects: an error appears in the state. */
   check(): Promise<void>;
-  /** Has the edge read the profile anew at the provider. Rejects with `SessionError`; the user stays as it was. */
+  /** Asks the edge to read the profile from the provider again. Rejects with `SessionError`; the user then stays unchanged. */
   refetch(): Promise<User | null>;
-  /** Tells the other tabs that the person is signing out; this one is leaving for the sign-out route. */
+  /** Tells the other tabs that the person is signing out; this tab is leaving for the sign-out route. */
   signingOut(): void;
 }
 
-// Coming back to a tab asks again, but not on every switch between two windows.
+// Returning to a tab starts a check, but not on every switch between two windows.
 const RECHECK_AFTER_MS = 30_000;
 
 export function createSessionStore(options: SessionStoreOptions = {}): SessionStore {
@@ -121,7 +121,7 @@ export function createSessionStore(options: SessionStoreOptions = {}): SessionSt
   }
 
   function forget(): void {
-    // Whatever is still on its way was asked by somebody who has left since.
+    // The last listener has left: drop the response of a check that is still running.
     generation += 1;
     running = null;
     clearTimeout(retryTimer);
@@ -134,13 +134,13 @@ export function createSessionStore(options: SessionStoreOptions = {}): SessionSt
   };
   const onOnline = () => void check();
   const onPageShow = (event: PageTransitionEvent) => {
-    // A page out of the back-forward cache shows what was true when it was left.
+    // A page from the back-forward cache shows an old state.
     if (event.persisted) void check();
   };
 
   function hear(message: TabMessage): void {
     if (message === "signed-out") forget();
-    // A session that ended may have been replaced by a new one in another tab; whoever is signed in has nothing to learn.
+    // Another tab may have a new session in place of the ended one. A page with a signed-in person needs no check.
     else if (message === "changed" || state.lost === "ended") void check();
   }
 
@@ -175,7 +175,7 @@ export function createSessionStore(options: SessionStoreOptions = {}): SessionSt
     refetch,
     signingOut() {
       tabs?.tell("signed-out");
-      // The page stays as it is until the browser has left it; no late answer may change it meanwhile.
+      // The page stays unchanged until the browser has left it; a late response must not change it.
       generation += 1;
       running = null;
       clearTimeout(retryTimer);

@@ -1,8 +1,8 @@
-/** What the tabs of one browser tell each other. Nothing about the person: only that something changed. */
+/** Messages between the tabs of one browser. They hold no personal data, only the kind of change. */
 
 /**
- * `signed-out`: somebody signed out here. `changed`: the profile or the session may be another one now. `signed-in`: a page
- * was opened that found somebody signed in.
+ * `signed-out`: the person signed out in a tab. `changed`: the profile or the session may have changed. `signed-in`:
+ * a newly opened page found a signed-in person.
  */
 export type TabMessage = (typeof MESSAGES)[number];
 
@@ -15,7 +15,7 @@ export interface Tabs {
   close(): void;
 }
 
-/** Joins the other tabs; where the browser has no BroadcastChannel, every tab is alone. */
+/** Joins the channel of the other tabs. Without BroadcastChannel in the browser, tabs stay independent. */
 export function joinTabs(hear: (message: TabMessage) => void): Tabs {
   if (typeof BroadcastChannel === "undefined") return { tell() {}, close() {} };
   const channel = new BroadcastChannel(CHANNEL);

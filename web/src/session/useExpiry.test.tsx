@@ -19,7 +19,7 @@ function Left(props: { fetch: typeof globalThis.fetch }) {
   );
 }
 
-/** A page of somebody whose session has so many seconds left, by the server. */
+/** Renders a page whose session has this many seconds left, according to the server. */
 async function show(seconds: number | null) {
   const profile = profileServer(ok);
   const asked: string[] = [];

@@ -5,7 +5,7 @@ import { useSession, useSessionStore } from "./SessionProvider";
 import { readTimeLeft, STATUS_PATH } from "./status";
 
 export interface ExpiryOptions {
-  /** How long before its end the session is announced to end, in seconds. Default 120. */
+  /** How many seconds before the end of the session the warning appears. Default 120. */
   warnSeconds?: number;
   /** Default `/api/auth/status`. */
   statusUrl?: string;
@@ -13,22 +13,22 @@ export interface ExpiryOptions {
 }
 
 export interface Expiry {
-  /** Seconds left, from the warning on, counting down; null before it and when nobody is signed in. */
+  /** Seconds left, counting down; null before the warning starts and without a signed-in person. */
   secondsLeft: number | null;
-  /** Whether no use puts this end off: offer `loginUrl(here())` instead of `stay`. */
+  /** Whether no use can extend this end: offer `loginUrl(here())` instead of `stay`. */
   isLast: boolean;
-  /** Extends the session: what "stay signed in" does. Never rejects. */
+  /** Extends the session, as "stay signed in" does. Never rejects. */
   stay: () => Promise<void>;
 }
 
-// Another tab may have extended the session, or ended it: while the warning stands, it is asked again this often.
+// Another tab may have extended or ended the session, so the warning checks it at this interval.
 const ASK_AGAIN_MS = 15_000;
-// The longest a timer is trusted: a computer that slept wakes up with timers that know nothing of it.
+// The longest timer in use: timers do not count the time that a computer sleeps.
 const LONGEST_WAIT_MS = 5 * 60_000;
 
 /**
- * Tells when the session is about to end. It counts what the server says is left against the browser's monotonic
- * clock, so a browser whose date is wrong counts right.
+ * Reports when the session is about to end. It measures the server's remaining time with the browser's monotonic
+ * clock, so it is correct even if the browser's date is wrong.
  */
 export function useExpiry({ warnSeconds = 120, statusUrl = STATUS_PATH, fetch }: ExpiryOptions = {}): Expiry {
   const { user } = useSession();
@@ -80,7 +80,7 @@ export function useExpiry({ warnSeconds = 120, statusUrl = STATUS_PATH, fetch }:
   }, [signedIn, warnSeconds, statusUrl, fetch, store, asked]);
 
   const stay = useCallback(async () => {
-    // Reading the profile counts as use.
+    // Reading the profile counts as use of the session.
     await store.check();
     setAsked((times) => times + 1);
   }, [store]);

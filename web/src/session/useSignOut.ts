@@ -4,7 +4,7 @@ import { useCallback } from "react";
 import { useSessionStore } from "./SessionProvider";
 import { LOGOUT_PATH } from "./sign-in";
 
-/** Signs out: here and in every other tab at once, then at the edge, which ends the session and the provider's. */
+/** Signs out in this and every other tab at once, then at the edge, which ends its own and the provider's session. */
 export function useSignOut(leave: (url: string) => void = toPage): () => void {
   const store = useSessionStore();
   return useCallback(() => {
