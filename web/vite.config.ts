@@ -1,11 +1,11 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
 
-// Where `npm run dev` sends what only the edge can answer.
+// `npm run dev` forwards requests for the edge's routes to this address.
 const edge = process.env.VESTIBULE_EDGE_URL ?? "http://127.0.0.1:3000";
 
-// What every page needs, in one file: split by which later chunk shares which piece it would compress worse. What only some
-// pages need (dialogs, cards, the list of facts) stays out of it.
+// Modules that every page needs, in one file: smaller chunks would compress worse. Modules that only some pages need
+// (dialogs, cards, the list of facts) stay out of it.
 const LIBRARIES = ["react", "react-dom", "scheduler", "wouter", "regexparam", "use-sync-external-store"];
 const OURS = [
   "session/",
@@ -17,7 +17,7 @@ const OURS = [
 ];
 const SHELL = new RegExp(`/node_modules/(?:${LIBRARIES.join("|")})/|/src/(?:${OURS.join("|")})`);
 
-// What every page behind the guard needs, for the same reason in one file. The guard itself and each page stay files of their own.
+// The same for the modules that every guarded page needs. The guard and each page stay separate files.
 const BEHIND_THE_GUARD = [
   "api/",
   "gen/",
@@ -41,16 +41,16 @@ export default defineConfig({
     // scripts/budget.mjs reads it to know what a first visit loads.
     manifest: "manifest.json",
     reportCompressedSize: false,
-    // What is bundled goes out with the texts of its licences.
+    // Ships the licence texts of the bundled packages.
     license: { fileName: "licences.md" },
     rolldownOptions: {
-      // "use client" is for frameworks that render on a server. These pages are rendered in the browser alone.
+      // "use client" is for frameworks that render on a server. These pages render only in the browser.
       checks: { moduleLevelDirective: false },
       output: {
         codeSplitting: {
           groups: [
             { name: "shell", test: SHELL },
-            // What the shell needs as well would come with it, and the public pages would load it all.
+            // With its dependencies, this chunk would also hold modules of the shell, and public pages would load it all.
             { name: "guarded", test: GUARDED, includeDependenciesRecursively: false },
           ],
         },

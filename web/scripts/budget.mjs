@@ -1,6 +1,6 @@
-// Fails the build when opening any page with nothing cached loads more compressed script than promised, or when index.html
-// is not fit for the strict content security policy. What a page opens with is followed through the build's manifest:
-// the entry, and for a page behind the guard also the guard, that page and everything they import.
+// Fails the build if the first load of a page has more compressed script than the budget allows, or if index.html
+// violates the strict content security policy. The build's manifest says what a page loads first:
+// the entry, and for a guarded page also the guard, that page and all their imports.
 import { readFile, rm } from "node:fs/promises";
 import zlib from "node:zlib";
 
@@ -20,13 +20,13 @@ function closure(key, seen = new Set()) {
 async function weigh(keys) {
   let bytes = 0;
   for (const key of keys) {
-    // As scripts/precompress.mjs has written it, which is what is served.
+    // The file that scripts/precompress.mjs has written, which is the one that is served.
     bytes += zlib.brotliCompressSync(await readFile(new URL(manifest[key].file, dist))).length;
   }
   return bytes;
 }
 
-// A language of its own comes with every page; the largest one counts, so that nobody pays more for theirs.
+// Each page loads one language file. The largest one counts, so that the budget holds for every language.
 const languages = keys.filter((key) => /^src\/words\//.test(key) && manifest[key].isDynamicEntry);
 const largest = Math.max(0, ...(await Promise.all(languages.map((key) => weigh([key])))));
 
@@ -51,7 +51,7 @@ else {
   await check("a public page", shell);
   const guarded = closure(guard, new Set(shell));
   for (const page of pages) await check(page.replace(/^src\/pages\//, ""), closure(page, new Set(guarded)));
-  // Not part of a first load: the other pages come while the first one is being read.
+  // Not part of a first load: the browser fetches the other pages while the person reads the first one.
   const all = await weigh(pages.reduce((seen, key) => closure(key, seen), new Set(guarded)));
   console.log(`script, compressed: all pages behind the guard   ${kB(largest + all)}, once one is open`);
 }
@@ -59,7 +59,7 @@ else {
 if (/<script(?![^>]*\ssrc=)[^>]*>/i.test(html)) faults.push("index.html has an inline script");
 if (/<style|\sstyle=|\son[a-z]+=/i.test(html)) faults.push("index.html has an inline style or event handler");
 if (/(?:src|href)="(?:https?:)?\/\//i.test(html)) faults.push("index.html loads from another origin");
-// The manifest was for this script alone; it is not part of the site.
+// Only this script needs the manifest; the site does not.
 for (const suffix of ["", ".br", ".gz"]) await rm(new URL(`manifest.json${suffix}`, dist), { force: true });
 for (const fault of faults) console.error(`budget: ${fault}`);
 process.exitCode = faults.length > 0 ? 1 : 0;

@@ -1,4 +1,4 @@
-// Adds the font to dist/licences.md, where Vite lists the packages whose script is in the build: a font is none.
+// Adds the font to dist/licences.md. Vite lists only the packages whose script is in the build.
 import { appendFileSync, readFileSync } from "node:fs";
 
 const FONT = new URL("../node_modules/@fontsource-variable/hanken-grotesk/", import.meta.url);

@@ -1,4 +1,4 @@
-// Writes a .br and a .gz beside every text file of the build, so that no server compresses the same bytes twice.
+// Writes a .br and a .gz next to every text file of the build, so that servers need not compress them.
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -8,7 +8,7 @@ const brotli = promisify(zlib.brotliCompress);
 const gzip = promisify(zlib.gzip);
 const dist = new URL("../dist/", import.meta.url).pathname;
 const TEXT = /\.(html|js|css|svg|json|txt)$/;
-// Below this the header of a compressed answer costs more than it saves.
+// For smaller files, the header of a compressed response costs more than compression saves.
 const WORTH_IT_BYTES = 512;
 
 for (const entry of await readdir(dist, { recursive: true, withFileTypes: true })) {

@@ -14,7 +14,7 @@ export default defineConfig({
     minify: false,
     lib: { entry: at("../src/session/index.ts"), formats: ["es"] },
     rolldownOptions: {
-      // "use client" stays where it is: each module is a file of its own.
+      // "use client" stays in place: each module is a separate file.
       checks: { moduleLevelDirective: false },
       external: [/^react($|\/)/],
       output: {

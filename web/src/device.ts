@@ -36,7 +36,7 @@ const SYSTEMS: readonly (readonly [RegExp, string, DeviceKind])[] = [
 // No browser sends a header this long; the edge cuts at the same length.
 const LONGEST_NAME = 40;
 
-/** Returns null if the header names no known browser or program. */
+/** Returns null for an empty header. */
 export function describeDevice(userAgent: string): Described | null {
   const agent = userAgent.trim();
   if (!agent) return null;

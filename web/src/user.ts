@@ -1,4 +1,4 @@
-/** What the pages make of a user's claims. Providers differ: every claim but `sub` may be missing or odd. */
+/** Reads a user's claims for the pages. Providers differ: every claim except `sub` may be missing or malformed. */
 import type { User } from "./session";
 
 const text = (claim: unknown): string | undefined =>
@@ -14,7 +14,7 @@ export function displayName(user: User): string {
 
 export const pictureOf = (user: User): string | undefined => text(user.picture);
 export const emailOf = (user: User): string | undefined => text(user.email);
-/** Some providers send the word instead of the truth value. */
+/** Some providers send the string "true" instead of the boolean. */
 export const emailVerified = (user: User): boolean =>
   user.email_verified === true || text(user.email_verified) === "true";
 export const organizationOf = (user: User): string | undefined =>

@@ -13,7 +13,7 @@ import type { Project } from "./project";
 
 const ADDRESS = /^(?:https?:\/\/|\/)\S*$/;
 
-/** Removes query and fragment from an address, because they may hold personal data. Leaves other values as they are. */
+/** Removes query and fragment of an address, because they may hold personal data. Leaves other values unchanged. */
 export function plainAddress<T>(value: T): T | string {
   return typeof value === "string" && ADDRESS.test(value) ? value.replace(/[?#].*$/s, "") : value;
 }

@@ -43,7 +43,7 @@ export interface SessionStore {
   subscribe(listener: () => void): () => void;
   /** Checks the session at the server. Never rejects: an error appears in the state. */
   check(): Promise<void>;
-  /** Asks the edge to read the profile from the provider again. Rejects with `SessionError`; the user then stays unchanged. */
+  /** Makes the edge read the profile from the provider again. Rejects with `SessionError`; the user then stays. */
   refetch(): Promise<User | null>;
   /** Tells the other tabs that the person is signing out; this tab is leaving for the sign-out route. */
   signingOut(): void;
@@ -121,7 +121,7 @@ export function createSessionStore(options: SessionStoreOptions = {}): SessionSt
   }
 
   function forget(): void {
-    // The last listener has left: drop the response of a check that is still running.
+    // The person has signed out: drop the response of a check that is still running.
     generation += 1;
     running = null;
     clearTimeout(retryTimer);

@@ -2,12 +2,12 @@ import { Component, type ReactNode } from "react";
 
 export interface BoundaryProps {
   fallback: ReactNode;
-  /** Told once that something broke. */
+  /** Called once if a component below crashes. */
   onBroken?: () => void;
   children: ReactNode;
 }
 
-/** Shows `fallback` where something below it broke while being drawn. A new `key` tries again. */
+/** Shows `fallback` if a component below it crashes while rendering. A new `key` tries again. */
 export class Boundary extends Component<BoundaryProps, { broken: boolean }> {
   override state = { broken: false };
 

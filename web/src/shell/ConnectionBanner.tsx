@@ -13,7 +13,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** Says that the network or the service is away, as long as it is. Nothing else on the page goes. */
+/** Reports a network or service outage while it lasts. The rest of the page stays. */
 export function ConnectionBanner({ className }: { className: string | undefined }) {
   const { error, checkSession } = useSession();
   const online = useSyncExternalStore(subscribe, () => navigator.onLine);
@@ -24,7 +24,7 @@ export function ConnectionBanner({ className }: { className: string | undefined 
   };
   const shown = !online || error?.transient === true;
   return (
-    // The live region is there before its words are, so that they are announced.
+    // The live region exists before its text, so that screen readers announce the text.
     <div className={shown ? className : undefined} aria-live="polite">
       {shown && (
         <Notice

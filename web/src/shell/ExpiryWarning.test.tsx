@@ -11,7 +11,7 @@ import { ExpiryWarning } from "./ExpiryWarning";
 
 const say = words.expiry;
 
-/** The page of a session with so many seconds until its two ends. */
+/** A page whose session has this many seconds until each of its two ends. */
 function show(idleSeconds: number, lastSeconds: number) {
   const now = Date.now();
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY } } });

@@ -11,10 +11,10 @@ import { atClock, countdown } from "../words/times";
 import { useLeave } from "./leaving";
 
 const say = words.expiry;
-/** How long before its end a session is announced to end. */
+/** How long before the end of a session the warning appears. */
 const WARN_MS = 2 * 60_000;
 
-/** Extends this browser's session and remembers the answer. */
+/** Extends this browser's session and caches the response. */
 export function useRoll() {
   const queries = useQueryClient();
   return useMutation({
@@ -31,10 +31,10 @@ export function useRoll() {
   });
 }
 
-/** The last possible end whose announcement was closed: another page does not announce it again. */
+/** The latest possible end whose warning the person closed; other pages do not show it again. */
 let closedEndMs = 0;
 
-/** Two minutes before the session ends: a countdown, and what can be done about it. */
+/** Two minutes before the session ends: shows a countdown and the available actions. */
 export function ExpiryWarning() {
   const { data } = useQuery(currentSessionQuery);
   const endMs = data ? msOf(data.session.expiresAt) : null;
@@ -59,7 +59,7 @@ function Countdown({ endMs, isLast, skewMs }: { endMs: number; isLast: boolean; 
   return isLast ? <LastEnd endMs={endMs} leftMs={leftMs} /> : <IdleEnd leftMs={leftMs} />;
 }
 
-/** The end that use puts off: stay or leave, the question wants an answer. */
+/** The end that use can extend: the person must choose to stay or to leave. */
 function IdleEnd({ leftMs }: { leftMs: number }) {
   const roll = useRoll();
   const signOut = useLeave();
@@ -72,7 +72,7 @@ function IdleEnd({ leftMs }: { leftMs: number }) {
           <Button look="quiet" onClick={signOut}>
             {say.signOut}
           </Button>
-          {/* First in focus: a key pressed while the dialog comes up must not sign anyone out. */}
+          {/* First in the focus order: a key pressed while the dialog opens must not sign the person out. */}
           <Button look="primary" busy={roll.isPending} onClick={() => roll.mutate()}>
             {say.stay}
           </Button>
@@ -82,7 +82,7 @@ function IdleEnd({ leftMs }: { leftMs: number }) {
   );
 }
 
-/** The end that nothing puts off: it can be closed, because the page still works until then. */
+/** The end that nothing can extend: the warning can be closed, because the page works until then. */
 function LastEnd({ endMs, leftMs }: { endMs: number; leftMs: number }) {
   const [closed, setClosed] = useState(closedEndMs === endMs);
   if (closed) return null;

@@ -3,7 +3,7 @@ import { Button } from "../ui/Button";
 import { Notice } from "../ui/Notice";
 import { words } from "../words";
 
-/** Where something could not be read: what, the reference to quote, and a way to try again. */
+/** Reports a failed read: what failed, the reference to quote, and a way to retry. */
 export function Failure(props: {
   title: string;
   error: Error;

@@ -1,4 +1,4 @@
-/** What stands around every page that needs somebody signed in. */
+/** The frame around every page that needs a signed-in person. */
 import type { ReactNode } from "react";
 import { Redirect } from "wouter";
 import { Cause } from "../gen/session/v1/session_pb";

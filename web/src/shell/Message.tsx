@@ -9,11 +9,11 @@ export interface MessageProps {
   detail?: ReactNode;
   reference?: string | undefined;
   actions: ReactNode;
-  /** Whether the door stands open: somebody is signed in. */
+  /** Whether the door is drawn open: the person is signed in. */
   open?: boolean;
 }
 
-/** A page with one thing to say and one next step. */
+/** A page with one message and one next step. */
 export function Message({ title, lead, detail, reference, actions, open = false }: MessageProps) {
   const ref = useRef<HTMLHeadingElement>(null);
   useEffect(() => ref.current?.focus({ preventScroll: true }), []);

@@ -2,7 +2,7 @@ import { Timestamp } from "../ui/Timestamp";
 import { briefly, exactly, fromNow } from "../words/times";
 import styles from "./Moment.module.css";
 
-/** A moment relative to now, with its date beside it. */
+/** A time relative to now, next to its date. */
 export function Moment({ ms, now }: { ms: number | null; now: number }) {
   if (ms === null) return "–";
   return (

@@ -12,11 +12,11 @@ export interface PageProps {
   children: ReactNode;
 }
 
-/** A page: its title, and its heading, to which the focus goes when one comes from another page. */
+/** A page with title and heading. The heading takes the focus when the person comes from another page. */
 export function Page({ title, heading, lead, children }: PageProps) {
   const ref = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    // On the first load the browser's own place to start is right.
+    // On the first load the browser's default focus is right.
     if (arrived) ref.current?.focus({ preventScroll: true });
     arrived = true;
   }, []);

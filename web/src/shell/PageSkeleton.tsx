@@ -3,7 +3,7 @@ import hidden from "../ui/visually-hidden.module.css";
 import { words } from "../words";
 import styles from "./PageSkeleton.module.css";
 
-/** A page that is not known yet; `still` when it is not going to be. */
+/** Placeholder of a page that is loading; `still` if the page will not load. */
 export function PageSkeleton({ still = false }: { still?: boolean }) {
   const shapes = (
     <div className={still ? styles.still : undefined}>

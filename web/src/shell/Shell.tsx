@@ -1,4 +1,4 @@
-/** What every page stands in: brand, navigation, the connection banner, the colour switch. */
+/** The frame of every page: brand, navigation, connection banner, theme switch. */
 import { lazy, type ReactNode, Suspense } from "react";
 import { Link, useLocation, useRoute } from "wouter";
 import { useProject } from "../analytics/project";
@@ -22,7 +22,7 @@ const Analytics = lazy(() => import("../analytics/Analytics"));
 export function Shell({ children }: { children: ReactNode }) {
   const { user, isLoading } = useSession();
   const project = useProject();
-  // Where "Sign in" leads back to changes with the page.
+  // The return address of "Sign in" depends on the current page.
   useLocation();
   useScroll();
   return (
@@ -60,7 +60,7 @@ export function Shell({ children }: { children: ReactNode }) {
       <main id="content" className={`${styles.inner} ${styles.main}`}>
         {children}
         {project && user && (
-          // Whatever goes wrong with it is not worth a word on the page.
+          // Errors in analytics stay invisible to the person.
           <Boundary key={project.person} fallback={null}>
             <Suspense fallback={null}>
               <Analytics project={project} />
@@ -86,7 +86,7 @@ export function Shell({ children }: { children: ReactNode }) {
   );
 }
 
-/** Signing in from a guarded page leads back to it; from any other, to the account. */
+/** A sign-in from a guarded page returns to it; from any other page, to the account. */
 function returnToFromHere(): string {
   return window.location.pathname.startsWith(paths.account) ? here() : paths.account;
 }

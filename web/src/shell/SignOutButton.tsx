@@ -2,7 +2,7 @@ import { Button, type Look } from "../ui/Button";
 import { words } from "../words";
 import { useLeave } from "./leaving";
 
-/** Signs out here and in every other tab, then lets the edge end the session. */
+/** Signs out in this and every other tab, then the edge ends the session. */
 export function SignOutButton(look: Look) {
   const signOut = useLeave();
   return (

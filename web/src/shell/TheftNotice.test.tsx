@@ -12,7 +12,7 @@ import { TheftNotice } from "./TheftNotice";
 const say = words.theft;
 const AT = 1_700_000_000_000;
 
-/** What the guard has read of this browser's session. */
+/** The guard's cached response for this browser's session. */
 const read = (client: QueryClient, theftAtMs?: number) =>
   client.setQueryData(currentSessionQuery.queryKey, {
     session: create(SessionSchema, {

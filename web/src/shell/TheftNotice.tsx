@@ -7,12 +7,12 @@ import { words } from "../words";
 import { briefly } from "../words/times";
 
 const say = words.theft;
-// Which one it was, by its moment: that tells nobody anything.
+// Stores the time of the dismissed theft; a time reveals nothing about the person.
 const KEY = "theft-dismissed";
 
-/** Says that another session of this person was ended because of a copy of its cookie, until it is dismissed. */
+/** Reports that another session of this person was ended because its cookie was copied, until it is dismissed. */
 export function TheftNotice({ children }: { children?: ReactNode }) {
-  // The guard reads the session already, and keeps it up to date.
+  // The guard reads the session and keeps it current.
   const { data } = useQuery({ ...currentSessionQuery, enabled: false });
   const [dismissed, setDismissed] = useState(remembered);
   const at = msOf(data?.session.theftAt);
@@ -20,7 +20,7 @@ export function TheftNotice({ children }: { children?: ReactNode }) {
   const dismiss = () => {
     remember(at);
     setDismissed(at);
-    // The button goes with the notice; the focus must not get lost.
+    // Dismissing removes the button; the focus must not get lost.
     document.querySelector("h1")?.focus({ preventScroll: true });
   };
   return (
@@ -52,6 +52,6 @@ function remember(at: number): void {
   try {
     localStorage.setItem(KEY, String(at));
   } catch {
-    // Without storage it comes back with the next page.
+    // Without storage the notice returns on the next page.
   }
 }

@@ -1,15 +1,15 @@
 /**
- * Signing out ends at the one address that is registered with the provider, the start page. What this tab wanted is remembered over
- * the way there, so that it goes on to the page that says so.
+ * A sign-out returns to the only address that is registered with the provider, the start page. A mark in the tab's
+ * storage survives the redirects, so that the tab then shows the signed-out page.
  */
 import { paths } from "../paths";
 import { useSignOut } from "../session";
 
 const KEY = "signing-out";
-/** How the edge ends the address of the start page where the person is still signed in at the provider. */
+/** The fragment that the edge appends to the start page's address if the person is still signed in at the provider. */
 const HERE_ONLY = "#signed-out-here-only";
 
-/** Signs out, and lands on the page that says so. */
+/** Signs out, then shows the signed-out page. */
 export function useLeave(): () => void {
   return useSignOut(leave);
 }
@@ -19,7 +19,7 @@ function leave(url: string) {
   window.location.assign(url);
 }
 
-/** Before the first page is shown: from the start page on to where signing out ends, if this tab has just signed out. */
+/** Runs before the first page renders. If this tab has just signed out, replaces the start page by the signed-out page. */
 export function landAfterSignOut() {
   const leaving = inStorage((storage) => {
     const leaving = storage.getItem(KEY) !== null;
@@ -35,7 +35,7 @@ export function isHereOnly(): boolean {
   return window.location.hash === HERE_ONLY;
 }
 
-/** Storage may be forbidden: then people land on the start page. */
+/** Storage may be blocked; then the person stays on the start page. */
 function inStorage<T>(use: (storage: Storage) => T): T | undefined {
   try {
     return use(window.sessionStorage);

@@ -2,14 +2,14 @@ import { useEffect, useLayoutEffect, useRef } from "react";
 import { useLocation } from "wouter";
 
 /**
- * A page one comes to by a link starts at its top, or at the part its fragment names. Back and forward are left to
- * the browser, which remembers where each page stood.
+ * After a link, the page starts at its top or at the part that its fragment names. For back and forward, the browser
+ * restores the scroll position.
  */
 export function useScroll(): void {
   const [path] = useLocation();
   const pushed = useRef(false);
   useEffect(() => {
-    // The router tells of every push by an event of this name.
+    // The router dispatches an event of this name for every push.
     const onPush = () => {
       pushed.current = true;
     };

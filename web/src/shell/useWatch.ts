@@ -6,10 +6,10 @@ import { Cause, SessionEvent_Kind as Kind } from "../gen/session/v1/session_pb";
 import { useSession, useSessionStore } from "../session";
 
 const CURRENT = currentSessionQuery.queryKey;
-// The answer that brings the new session's cookie comes after the old one's ending, on a slow network some seconds.
+// The end of the old session may arrive some seconds before the response that sets the new session's cookie.
 const NEW_COOKIE_MS = 3_000;
 
-/** Keeps what is on the page true while sessions start, change and end elsewhere. Tells why this session ended. */
+/** Updates the page when sessions start, change or end elsewhere. Returns why this session ended. */
 export function useWatch(): Cause {
   const { user } = useSession();
   const store = useSessionStore();

@@ -1,4 +1,4 @@
-/** A profile route for tests: answers what it is told to, in order, the last one for ever. */
+/** A profile route for tests. Sends the given responses in order, then repeats the last one. */
 
 export type Answer = { status: number; body?: unknown; headers?: Record<string, string> } | "no network";
 

@@ -3,7 +3,7 @@ import { afterEach } from "vitest";
 
 afterEach(() => {
   cleanup();
-  // A test may run as a server does.
+  // A test may run without a DOM, as a server does.
   if (typeof sessionStorage === "undefined") return;
   sessionStorage.clear();
   localStorage.clear();

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import styles from "./Avatar.module.css";
 
-/** At most two letters for a name: of the first and the last word, by what a reader sees as one character. */
+/** At most two initials, from the first and the last word. Counts characters as a reader sees them. */
 export function initials(name: string): string {
   const words = name
     .trim()
@@ -24,11 +24,11 @@ export function initials(name: string): string {
 export interface AvatarProps {
   name: string;
   picture?: string | undefined;
-  /** Width in pixels; a sixth more high. */
+  /** Width in pixels; the height is a sixth more. */
   size: number;
 }
 
-/** A person's picture in the doorway, or their initials when there is none or it does not load. Decorative. */
+/** A person's picture in the doorway, or their initials if the picture is missing or fails to load. Decorative. */
 export function Avatar({ name, picture, size }: AvatarProps) {
   const [broken, setBroken] = useState<string | null>(null);
   const shown = picture && isImageUrl(picture) && broken !== picture ? picture : null;

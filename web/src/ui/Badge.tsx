@@ -3,12 +3,12 @@ import { Icon, type IconName } from "./Icon";
 
 export interface BadgeProps {
   icon?: IconName;
-  /** For what should not catch the eye first. */
+  /** For less prominent badges. */
   quiet?: boolean;
   children: string;
 }
 
-/** A few words that say how something is, beside its name. */
+/** A short status label next to a name. */
 export function Badge({ icon, quiet = false, children }: BadgeProps) {
   return (
     <span className={quiet ? `${styles.badge} ${styles.quiet}` : styles.badge}>

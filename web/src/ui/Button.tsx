@@ -7,19 +7,19 @@ export interface Look {
   small?: boolean;
 }
 
-/** The class of a button, for links that look like one. */
+/** The class of a button, for links that look like buttons. */
 export function buttonClass({ look = "secondary", small }: Look = {}): string {
   return [styles.button, styles[look], small && styles.small].filter(Boolean).join(" ");
 }
 
 export interface ButtonProps extends Look, Omit<ComponentProps<"button">, "className" | "disabled"> {
   icon?: IconName;
-  /** At work: stays focusable, says so to assistive technology, and does nothing when pressed. */
+  /** Busy: stays focusable, tells assistive technology, and ignores presses. */
   busy?: boolean;
   children: ReactNode;
 }
 
-/** A key that is held down presses once: the dialog it opened must not take it for an answer. */
+/** A held key counts as one press: the dialog it opens must not take the repeats as an answer. */
 function ignoreRepeats(event: KeyboardEvent): void {
   if (event.repeat && event.key === "Enter") event.preventDefault();
 }

@@ -2,7 +2,7 @@ import { useEffect, useState } from "react";
 import { Button } from "./Button";
 import styles from "./visually-hidden.module.css";
 
-// Long enough to be read, short enough not to be in the way.
+// Long enough to read, short enough not to disturb.
 const SHOWN_MS = 2_000;
 
 export interface CopyButtonProps {
@@ -12,7 +12,7 @@ export interface CopyButtonProps {
   failed: string;
 }
 
-/** Copies a text and says whether that worked, on the button and to a screen reader. */
+/** Copies a text and reports the outcome on the button and to screen readers. */
 export function CopyButton({ text, label, copied, failed }: CopyButtonProps) {
   const [outcome, setOutcome] = useState<"none" | "copied" | "failed">("none");
   useEffect(() => {

@@ -3,7 +3,7 @@ import type { DialogProps } from "./DialogParts";
 
 const DialogParts = lazy(() => import("./DialogParts"));
 
-/** A question that has to be answered. Present while it is rendered. */
+/** A question that must be answered. It is open while it is rendered. */
 export function Dialog(props: DialogProps) {
   return (
     <Suspense fallback={null}>

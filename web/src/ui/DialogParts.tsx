@@ -5,15 +5,15 @@ import styles from "./Dialog.module.css";
 export interface DialogProps {
   title: string;
   detail: ReactNode;
-  /** The last one is the main action: it gets the focus first. */
+  /** The last one is the main action and takes the focus first. */
   actions: ReactNode;
-  /** Closes on Escape; left out, the dialog stays until it is answered. */
+  /** Closes on Escape; without it, the dialog stays until it is answered. */
   onClose?: () => void;
-  /** What gets the focus afterwards; without one it goes back to where it was. */
+  /** Takes the focus after closing; by default the focus returns to where it was. */
   focusAfter?: () => HTMLElement | null;
 }
 
-/** The dialog itself, with the focus trap: loaded when the first dialog opens. */
+/** The dialog itself with its focus trap; loaded when the first dialog opens. */
 export default function DialogParts({ title, detail, actions, onClose, focusAfter }: DialogProps) {
   const buttons = useRef<HTMLDivElement>(null);
   const mainAction = () => buttons.current?.lastElementChild as HTMLElement | null;

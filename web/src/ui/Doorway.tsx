@@ -1,6 +1,6 @@
 import styles from "./Doorway.module.css";
 
-/** The house's picture: an arched door, open for whoever is signed in. Decorative. */
+/** The product's picture: an arched door, open if the person is signed in. Decorative. */
 export function Doorway({ open }: { open: boolean }) {
   return (
     <svg viewBox="0 0 200 240" className={`${styles.doorway} ${open ? styles.open : ""}`} aria-hidden="true">

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import styles from "./Facts.module.css";
 
-/** Names and values, one under the other. */
+/** A list of names and values. */
 export function Facts({ children }: { children: ReactNode }) {
   return <dl className={styles.facts}>{children}</dl>;
 }

@@ -1,6 +1,6 @@
 import styles from "./Icon.module.css";
 
-/** The icons, drawn for this app on a 20 by 20 grid with one stroke. They say nothing to a screen reader. */
+/** The icons, drawn for this app on a 20 by 20 grid with one stroke. Screen readers ignore them. */
 
 const DRAWINGS = {
   check: "M4.5 10.5l3.5 3.5 7.5-8",
@@ -24,7 +24,7 @@ const DRAWINGS = {
 
 export type IconName = keyof typeof DRAWINGS;
 
-// What points somewhere points the way one reads.
+// Icons with a direction follow the text direction of the page.
 const POINTING: ReadonlySet<IconName> = new Set(["signOut", "arrow", "terminal"]);
 
 export function Icon({ name, size = 20 }: { name: IconName; size?: number }) {

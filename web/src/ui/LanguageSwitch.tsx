@@ -2,13 +2,13 @@ import styles from "./LanguageSwitch.module.css";
 
 export interface LanguageSwitchProps<T extends string> {
   label: string;
-  /** The languages by their own names. */
+  /** The names of the languages, each in its own language. */
   languages: Readonly<Record<T, string>>;
   current: string;
   choose: (language: T) => void;
 }
 
-/** The other languages, each by its own name and read in its own voice. */
+/** Lists the other languages. Each name is in its own language and marked as such for screen readers. */
 export function LanguageSwitch<T extends string>({
   label,
   languages,

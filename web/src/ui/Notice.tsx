@@ -6,15 +6,15 @@ export interface NoticeProps {
   kind?: "warn" | "danger" | "good";
   icon?: IconName;
   title: string;
-  /** Whether the title is a heading, for what is part of a page and not an outcome. */
+  /** Whether the title is a heading. Use it for parts of a page, not for outcomes. */
   heading?: boolean;
   detail?: ReactNode;
-  /** What to quote when asking for help. */
+  /** The reference to quote in a support request. */
   reference?: string | undefined;
   action?: ReactNode;
 }
 
-/** Something the person should know, with one thing to do about it. Announced politely. */
+/** A message with one action. Screen readers announce it politely. */
 export function Notice({
   kind = "warn",
   icon = "warning",

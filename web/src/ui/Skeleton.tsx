@@ -1,16 +1,16 @@
 import styles from "./Skeleton.module.css";
 
-/** A grey bar where text of about `width` characters is going to stand: it keeps the line's height. */
+/** A grey bar in place of text of about `width` characters; it keeps the line's height. */
 export function Bar({ width }: { width: number }) {
   return <span className={styles.bar} style={{ width: `${width}ch` }} />;
 }
 
-/** The shape of an avatar that is not there yet. */
+/** Placeholder of an avatar. */
 export function ArchSkeleton({ size }: { size: number }) {
   return <span className={`${styles.bar} ${styles.arch}`} style={{ width: size, height: size * 1.15 }} />;
 }
 
-/** Says once, to a screen reader, that what stands here is still being loaded. */
+/** Announces once to screen readers that this part is loading. */
 export function Loading({ label, children }: { label: string; children: React.ReactNode }) {
   return (
     <div role="status" aria-label={label}>

@@ -1,4 +1,4 @@
-/** The colour theme: the system's unless the person chose one. public/theme.js applies the choice before the first paint. */
+/** The colour theme: the system's unless the person chose one. public/theme.js applies it before the first paint. */
 import { useSyncExternalStore } from "react";
 
 export type Theme = "system" | "light" | "dark";
@@ -19,7 +19,7 @@ export function chooseTheme(theme: Theme): void {
     if (theme === "system") localStorage.removeItem(KEY);
     else localStorage.setItem(KEY, theme);
   } catch {
-    // Without storage the choice lasts as long as the page.
+    // Without storage the choice lasts until the page is closed.
   }
   for (const listener of listeners) listener();
 }

@@ -10,7 +10,7 @@ import {
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
-/** Orders of whoever is signed in; the page another team would write. */
+/** The signed-in person's orders: an example of a page by another team. */
 function Orders() {
   const { user, error, checkSession } = useSession();
   const { secondsLeft, isLast, stay } = useExpiry({ warnSeconds: 30 });
