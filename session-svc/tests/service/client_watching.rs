@@ -1,5 +1,5 @@
-//! `SessionClient::watch` against the real program: killed and started again, cut off, one of two replicas gone. Whatever
-//! happens in between, an ending is told, or that something may be missing.
+//! `SessionClient::watch` against the real program: killed and started again, cut off, one of two replicas
+//! gone. Whatever happens in between, an ending is told, or that something may be missing.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Real Redis and Valkey servers for tests: each on a free port of loopback, in a directory of its own, killed
-//! when dropped.
+//! Real Redis and Valkey servers for tests: each on a free port of loopback, in a directory of its own,
+//! killed when dropped.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
@@ -19,8 +19,8 @@ const START: Duration = Duration::from_secs(20);
 /// Attempts to start on a free port: another process may take it first.
 const ATTEMPTS: usize = 5;
 
-/// Below the range from which systems give outgoing connections their ports: one of those could take a port between its
-/// choice and its use.
+/// Below the range from which systems give outgoing connections their ports: one of those could take a port
+/// between its choice and its use.
 const PORT_MIN: u16 = 12_000;
 const PORT_MAX: u16 = 32_000;
 

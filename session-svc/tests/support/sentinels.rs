@@ -24,14 +24,14 @@ impl Sentinels {
         Self::start_with(engine, &[], &[])
     }
 
-    /// The same with further arguments; those for TLS name `TLSPORT`, and then it is used among the servers too.
-    /// `servers_only` are for the servers, not the Sentinels.
+    /// The same with further arguments; those for TLS name `TLSPORT`, and then it is used among the servers
+    /// too. `servers_only` are for the servers, not the Sentinels.
     pub(crate) fn start_with(engine: Engine, arguments: &[&str], servers_only: &[&str]) -> Self {
         Self::begin(engine, 1, arguments, servers_only, "")
     }
 
-    /// Starts so many replicas. Sentinels and replicas have names of their own, so that the ways between them can be cut while
-    /// ours stays.
+    /// Starts so many replicas. Sentinels and replicas have names of their own, so that the ways between them
+    /// can be cut while ours stays.
     pub(crate) fn start_apart(replicas: usize, servers_only: &[&str]) -> Self {
         let mut arguments = servers_only.to_vec();
         for name in ["sentinel", "replica"] {

@@ -1,4 +1,4 @@
-//! Token exchange: one for all who wait, each API its own token, and what the provider's refusals mean.
+//! Token exchange: one exchange for all waiting callers, one token per API, and the provider's refusals.
 
 use scripted_provider::{Answer, Endpoint};
 use serde_json::json;
@@ -38,7 +38,7 @@ async fn a_thousand_callers_at_two_replicas_cost_one_exchange_at_each_expiry() {
         assert_eq!(exchanges(&world), expiry);
         assert_ne!(tokens[0], before);
         before = tokens.remove(0);
-        // The session's own is refreshed by one call before the token for the API expires.
+        // One call refreshes the session's own token before the token for the API expires.
         world.advance_ms(3_500_000);
         world.one.token(&signed_in.id).await.unwrap();
         world.advance_ms(100_000);
@@ -75,7 +75,7 @@ async fn each_api_has_its_own_token_which_is_kept_and_no_other_ever_gets_it() {
         world.one.token(&alice.id).await.unwrap().access_token,
         alice.access_token
     );
-    // The order of scopes, and one that stands twice, make no other token.
+    // Neither the order of scopes nor a repeated scope requests another token.
     token(
         &world.one,
         for_audience(&alice.id, "orders", &["write", "read", "write"]),
@@ -184,7 +184,7 @@ async fn what_the_provider_refuses_has_its_reason_and_touches_nothing_else() {
     );
 }
 
-/// It was revoked there, or its provider was started anew; the session has a refresh token.
+/// The provider revoked the token, or was restarted. The session has a refresh token.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_access_token_that_died_before_its_time_is_refreshed_once_and_exchanged() {
     let world = world().await;

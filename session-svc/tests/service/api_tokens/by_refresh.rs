@@ -1,4 +1,4 @@
-//! A refresh that names the API: it rotates the refresh token like any other, and never races with one.
+//! A refresh that names the API rotates the refresh token like any other, and never races with one.
 
 use scripted_provider::{Answer, Endpoint};
 use serde_json::json;
@@ -64,7 +64,7 @@ async fn refreshes_for_several_apis_and_the_session_itself_never_reuse_a_token()
     }
 }
 
-/// The session's own token has expired, and a refresh for an API moves the refresh token on meanwhile.
+/// The session's own token has expired. A refresh for an API rotates the refresh token meanwhile.
 #[tokio::test]
 async fn a_refresh_for_an_api_is_no_newer_token_of_the_session() {
     let world = world_by_refresh().await;
@@ -100,7 +100,7 @@ async fn a_resource_the_provider_does_not_know_costs_no_session() {
     );
 }
 
-/// Whoever signs in again meets the same refusal: only a dead refresh token is a reason to.
+/// Signing in again meets the same refusal. Only a dead refresh token requires a new sign-in.
 #[tokio::test]
 async fn no_refusal_of_the_client_or_the_request_sends_anybody_to_sign_in() {
     let world = world_by_refresh().await;
@@ -147,7 +147,7 @@ async fn a_dead_refresh_token_is_not_tried_for_one_api_after_the_other() {
     );
 }
 
-/// The answer's ID token is judged as that of any refresh (OpenID Connect Core, section 12.2).
+/// The answer's ID token is checked as in any refresh (OpenID Connect Core, section 12.2).
 #[tokio::test]
 async fn an_answer_about_somebody_else_ends_the_session() {
     let world = world_by_refresh().await;

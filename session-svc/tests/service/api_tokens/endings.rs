@@ -1,4 +1,4 @@
-//! Tokens of APIs end with their session: taken back at the provider, and never what brings a session back.
+//! API tokens end with their session: they are revoked at the provider and never restore a session.
 
 use scripted_provider::{Answer, Endpoint};
 use serde_json::json;
@@ -7,7 +7,7 @@ use session_proto::v1::ErrorReason;
 use super::support::*;
 use crate::refresh::support::*;
 
-/// The tokens the provider was asked to take back, with what was said of their kind.
+/// The tokens sent for revocation, with their type hints.
 fn revoked(world: &World) -> Vec<(String, String)> {
     let requests = world.provider.requests(Endpoint::Revocation);
     let param =
@@ -64,7 +64,7 @@ async fn a_session_without_a_refresh_token_has_its_tokens_for_apis_taken_back() 
     let request = request(&tokens, world.provider.issuer(), START_MS + 300_000);
     let signed_in = crate::refresh::support::signed_in(&world.one.client, request).await;
     let orders = token(&world.one, for_audience(&signed_in.id, "orders", &[])).await;
-    // The first try fails, so that it is the note that is acted on.
+    // The first try fails, so the later revocation comes from the stored note.
     world
         .provider
         .script(|script| _ = script.answers.insert(Endpoint::Revocation, Answer::status(503)));
@@ -120,7 +120,7 @@ async fn a_token_for_an_api_whose_revocation_is_refused_holds_up_no_other() {
     ] {
         let signed_in = world.sign_in().await;
         token(&world.one, for_audience(&signed_in.id, "orders", &[])).await;
-        // The refresh token goes first, and is taken back.
+        // The refresh token is revoked first.
         let gate = world.provider.hold_answers(Endpoint::Revocation);
         assert!(world.one.end(&signed_in.id).await.ended);
         world.provider.wait_for_held(Endpoint::Revocation, 1).await;
@@ -162,7 +162,7 @@ async fn a_session_that_ends_during_an_exchange_stays_ended_and_the_token_is_tak
     .await;
 }
 
-/// Who signs in again in the same browser may share the grant with the session before (RFC 7009, section 2.1).
+/// A later sign-in in the same browser may share the earlier session's grant (RFC 7009, section 2.1).
 #[tokio::test]
 async fn signing_in_again_takes_nothing_back_that_the_new_session_shares() {
     let world = world().await;

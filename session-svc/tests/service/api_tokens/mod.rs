@@ -1,5 +1,5 @@
-//! Tokens for single APIs, over real parts: session services on ports of their own, and a provider that exchanges tokens
-//! (RFC 8693) and names resources in refreshes (RFC 8707).
+//! Tokens for single APIs, with real services on their own ports. The provider exchanges tokens (RFC 8693)
+//! and names resources in refreshes (RFC 8707).
 
 mod by_exchange;
 mod by_refresh;

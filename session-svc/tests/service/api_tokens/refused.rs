@@ -1,4 +1,4 @@
-//! What the provider refuses is not asked again for a moment, and never for anybody or anything else.
+//! A refused request is not retried for a moment. The refusal applies to no other session or API.
 
 use scripted_provider::{Answer, Endpoint};
 use session_proto::v1::{ErrorReason, GetAccessTokenRequest};

@@ -1,4 +1,4 @@
-//! A session grows by tokens of APIs to its bounds and no further.
+//! API tokens of a session are limited in size.
 
 use serde_json::json;
 use session_proto::v1::UpdateSessionRequest;

@@ -1,4 +1,4 @@
-//! Who asks for tokens of APIs, and worlds whose provider gives them by refresh.
+//! Callers that request API tokens, and worlds whose provider issues them by refresh.
 
 use oidc::{ApiTokenGrant, RelyingParty};
 use scripted_provider::{Endpoint, Recorded, ScriptedProvider};
@@ -31,7 +31,7 @@ pub(super) fn for_resource(id: &str, resource: &str) -> GetAccessTokenRequest {
     }
 }
 
-/// How long a replica remembers what the provider refused.
+/// How long a replica caches a provider's refusal.
 pub(super) const REMEMBERED_MS: u64 = 30_000;
 
 pub(super) async fn ask(
@@ -56,12 +56,12 @@ pub(super) fn asking(
     tokio::spawn(async move { client.get_access_token(request).await.map(Response::into_inner) })
 }
 
-/// How many exchanges the provider was asked for.
+/// How many exchanges the provider received.
 pub(super) fn exchanges(world: &World) -> usize {
     world.provider.grants(EXCHANGE)
 }
 
-/// How many requests for tokens of APIs came to that outcome at a replica.
+/// How many requests for API tokens had this outcome at a replica.
 pub(super) fn api_tokens(replica: &Replica, outcome: &str) -> u64 {
     replica.counted("session_api_tokens_total", outcome)
 }

@@ -1,5 +1,5 @@
-//! Who did what to which session, and what came of it: one record for every call, every ending and every refresh, and nothing
-//! secret in any.
+//! The audit log: one record for every call, ending and refresh, with the caller, session and outcome. No
+//! record contains a secret.
 
 use chassis::clock::{Clock as _, SystemClock};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use tonic_prost::ProstCodec;
 use super::log::log;
 use super::support::*;
 
-/// A service with one caller of its own, so that its records are told from other tests'.
+/// A service with its own caller, so that its records differ from those of other tests.
 pub(crate) async fn world_of(name: &str, rpcs: &[&str]) -> (World, Client) {
     let dns = format!("{name}.internal");
     let world = world(Some(&entry(&format!("dns:{dns}"), rpcs))).await;
@@ -168,7 +168,7 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
     }
 }
 
-/// A call with this `x-request-id`, and the one its answer tells.
+/// Calls with this `x-request-id`. Returns the one in the answer.
 async fn list_with(client: &mut Client, subject: &str, request_id: &str) -> Option<String> {
     let mut request = Request::new(v1::ListSessionsRequest {
         issuer: "https://issuer.example".to_owned(),
@@ -209,7 +209,7 @@ async fn a_call_is_recorded_with_the_request_it_belongs_to_or_learns_the_name_it
         "the caller knows it"
     );
     for malformed in ["", "0123", "0123456789ABCDEF0123456789ABCDEF", "x\" forged=\"1"] {
-        // Each about another person: the same list again is counted.
+        // Each call names another person, because repeating a list changes the count.
         let made = list_with(&mut client, &format!("person {malformed}"), malformed)
             .await
             .unwrap();
@@ -316,7 +316,7 @@ async fn a_watch_is_recorded_when_it_begins_and_when_it_ends() {
     assert_eq!(records[1]["rpc.response.status_code"], "CANCELLED");
 }
 
-/// Somebody whose token expires so long from now.
+/// A session whose token expires after this time.
 fn expiring(refresh_token: &str, in_ms: i64) -> v1::CreateSessionRequest {
     let mut request = alice();
     let now_ms = i64::try_from(SystemClock.now_ms()).unwrap();
@@ -420,7 +420,7 @@ async fn what_a_page_repeats_is_one_record_of_each_kind_and_endings_have_their_o
         };
         client.rotate_cookie(shown).await.unwrap();
     }
-    // The last call writes its record before these are looked at.
+    // The last call writes its record before the test reads the records.
     let another = client.create_session(alice()).await.unwrap();
     drop(another);
     client.end_sessions(ends).await.unwrap();

@@ -1,4 +1,4 @@
-//! Deadlines of callers, over a real Redis that stands still.
+//! Callers' deadlines, with a real Redis that is frozen.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ async fn a_write_whose_caller_runs_out_of_time_is_done_to_its_end() {
     let status = world.raw.status(call("CreateSession", &replacing, 150)).await;
     assert_eq!(reported(&status), LATE);
     world.redis.signal("CONT");
-    // The last step of that call ends the session replaced.
+    // The last step of that call ends the replaced session.
     within(async {
         while world.client.get_session(get(&old)).await.is_ok() {
             tokio::task::yield_now().await;
@@ -145,7 +145,7 @@ async fn a_caller_that_hangs_up_ends_its_read_and_is_recorded() {
     world.redis.signal("STOP");
     let mut client = world.client.clone();
     let pending_call = tokio::spawn(async move { client.get_session(get(&id)).await });
-    // A call that needs no store comes behind it on the same connection.
+    // A call that needs no store follows on the same connection.
     tokio::task::yield_now().await;
     assert_eq!(within(may_call(&mut world.client, Rpc::GetSession)).await, Ok(()));
     pending_call.abort();

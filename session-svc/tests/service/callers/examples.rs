@@ -1,4 +1,4 @@
-//! The lists of callers that documents and manifests show are lists this service takes.
+//! The service accepts the lists of callers shown in documents and manifests.
 
 use session_svc::callers::{Caller, Rpc, parse};
 

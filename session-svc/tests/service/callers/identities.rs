@@ -1,4 +1,4 @@
-//! Who is let in, and as whom.
+//! Which clients are let in, and under which identity.
 
 use session_proto::error::reason_of;
 use session_proto::v1::ErrorReason;

@@ -66,7 +66,7 @@ impl Log {
         records.filter(|record| matches(record)).collect()
     }
 
-    /// Waits for so many records that match.
+    /// Waits for this number of matching records.
     pub(crate) async fn wait_for(&self, count: usize, matches: impl Fn(&Value) -> bool) -> Vec<Value> {
         super::support::within(async {
             loop {

@@ -1,4 +1,4 @@
-//! Who may call what: the service behind TLS, with real certificates, over real gRPC.
+//! Access rules per caller: the service behind TLS, with real certificates, over real gRPC.
 
 mod audit;
 mod deadlines;

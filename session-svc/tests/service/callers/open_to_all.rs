@@ -1,4 +1,4 @@
-//! Health and reflection, over mutual TLS: for every verified client, on the list or not.
+//! Health and reflection over mutual TLS: open to every verified client, listed or not.
 
 use session_svc::callers::Rpc;
 use tonic::Code;
@@ -37,7 +37,7 @@ async fn health_is_told_to_every_verified_client() {
         let mut stream = within(client.watch(unknown)).await.unwrap().into_inner();
         let first = within(stream.message()).await.unwrap().unwrap();
         assert_eq!(first.status(), ServingStatus::ServiceUnknown, "{service}");
-        // The call goes on: another one is answered meanwhile, and this one has not ended.
+        // The call continues: another call is answered meanwhile, and this one has not ended.
         within(client.check(HealthCheckRequest::default())).await.unwrap();
         let next = std::pin::pin!(stream.message());
         assert!(

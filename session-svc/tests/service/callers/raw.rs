@@ -1,4 +1,4 @@
-//! HTTP/2 without a gRPC library in between: requests no library sends, and deadlines nobody else keeps.
+//! HTTP/2 without a gRPC library: requests that no library sends, and deadlines only the service enforces.
 
 use std::io::Read as _;
 
@@ -35,7 +35,7 @@ impl Raw {
         Self { sender }
     }
 
-    /// Sends a request; gives the status and all headers and trailers of its answer.
+    /// Sends a request. Returns the status and all headers and trailers.
     pub(crate) async fn send(&mut self, request: Request<Body>) -> (StatusCode, HeaderMap) {
         let answer: Response<Incoming> = within(self.sender.send_request(request)).await.unwrap();
         let (head, body) = answer.into_parts();
@@ -46,7 +46,7 @@ impl Raw {
         (head.status, headers)
     }
 
-    /// Sends a request; gives what gRPC says of it.
+    /// Sends a request. Returns its gRPC status.
     pub(crate) async fn status(&mut self, request: Request<Body>) -> Status {
         let (http, headers) = self.send(request).await;
         assert_eq!(http, StatusCode::OK, "{headers:?}");
@@ -71,7 +71,7 @@ pub(crate) fn call(method: &str, message: &impl Message, timeout_ms: u64) -> Req
     request
 }
 
-/// A message as it travels: not compressed, its length, its bytes (gRPC over HTTP/2, "Length-Prefixed-Message").
+/// A message in wire format: not compressed, length, bytes (gRPC "Length-Prefixed-Message").
 pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
     [&[0], &length[..], message].concat()

@@ -1,4 +1,4 @@
-//! Certificates and lists that change while calls are made.
+//! Certificates and lists that change during calls.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ async fn beat(stream: &mut Streaming<SessionEvent>) {
     assert_eq!(event.kind(), Kind::Heartbeat);
 }
 
-/// What a watch ends with.
+/// The status that ends a watch.
 async fn ending(stream: &mut Streaming<SessionEvent>) -> Status {
     within(async {
         loop {
@@ -40,7 +40,7 @@ async fn ending(stream: &mut Streaming<SessionEvent>) -> Status {
     .await
 }
 
-/// Whether a new connection that shows a certificate and trusts an authority gets its call through.
+/// Whether a call on a new connection with this certificate and authority succeeds.
 async fn gets_in(world: &World, certificate: &str, authority: &str) -> bool {
     let channel = world.endpoint(Some(certificate), authority).connect_lazy();
     let answer = call(&mut SessionServiceClient::new(channel), Rpc::GetSession).await;
@@ -66,7 +66,7 @@ async fn a_new_server_certificate_serves_the_next_connection_and_running_streams
         .certificates
         .issue("next", "renewed", "subjectAltName=IP:127.0.0.1,DNS:localhost");
     assert!(!gets_in(&world, "edge", "next").await);
-    // Key and certificate are two files: in between they do not belong together, and the old pair stays in use.
+    // Key and certificate are two files. Until both match, the old pair stays in use.
     world.replace("server.key", &world.read("renewed.key"));
     world.replace("server.pem", &world.read("renewed.pem"));
     until_in(&world, "edge", "next", true).await;
@@ -99,7 +99,7 @@ async fn a_client_tells_once_what_becomes_of_its_changed_files() {
         Some(false),
         "another's key, which is told too"
     );
-    // Read again and again meanwhile, and told no more.
+    // The file is read repeatedly meanwhile, without another report.
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(told.is_empty());
     world
@@ -108,7 +108,7 @@ async fn a_client_tells_once_what_becomes_of_its_changed_files() {
     world.replace("edge.key", &world.read("edge2.key"));
     world.replace("edge.pem", &world.read("edge2.pem"));
     while !within(told.recv()).await.unwrap() {}
-    // A worker's own connections are made with them too, and it tells nothing.
+    // Worker connections use the certificates too, without reporting.
     let worker = client.for_worker();
     let answer = worker.get_session(read).await.unwrap_err();
     assert_eq!(answer.reason, ErrorReason::ErrInvalidArgument);
@@ -143,7 +143,7 @@ async fn whom_a_new_authority_does_not_know_has_to_go_and_others_stay() {
     world
         .certificates
         .issue("next", "newcomer", "subjectAltName=DNS:new.internal");
-    // Both authorities, as while one takes the place of the other.
+    // Both authorities, as during a change of authority.
     let both = [world.read("ca.pem"), world.read("next.pem")].concat();
     world.replace("clients.pem", &both);
     until_in(&world, "newcomer", "ca", true).await;
@@ -180,7 +180,7 @@ async fn a_connection_does_not_outlive_its_certificate() {
     assert_eq!(reason_of(&status), None, "{status:?}");
 }
 
-/// Issues a certificate that expires in so many seconds: the one thing `openssl req` cannot say.
+/// Issues a certificate that expires after these seconds, which `openssl req` cannot do.
 fn expiring(world: &World, name: &str, secs: u64) {
     let file = |name: &str| world.certificates.text(name);
     let config = "[ca]\ndefault_ca = c\n[c]\ndatabase = index.txt\nnew_certs_dir = .\nrand_serial = yes\n\

@@ -34,10 +34,10 @@ use crate::certificates::Certificates;
 
 pub(crate) type Client = SessionServiceClient<Channel>;
 
-/// How often files are looked at in these tests.
+/// How often these tests check the files.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What an unprivileged but listed caller shows.
+/// The identity of an unprivileged but listed caller.
 pub(crate) const EDGE: &str = "spiffe://prod.example/ns/auth/sa/auth-edge";
 pub(crate) const ORDERS: &str = "dns:orders.internal";
 
@@ -74,8 +74,8 @@ impl RefreshProvider for AnyProvider {
     }
 }
 
-/// A service behind mutual TLS; certificates are `ca` (its own and the clients'), `server`, `client` (without a name),
-/// `edge` (a SPIFFE ID) and `orders` (a DNS name).
+/// A service behind mutual TLS. Certificates: `ca` (server and clients), `server`, `client` (no name), `edge`
+/// (a SPIFFE ID), `orders` (a DNS name).
 pub(crate) struct World {
     pub(crate) certificates: Certificates,
     pub(crate) port: u16,
@@ -152,7 +152,7 @@ fn copied(certificates: &Certificates, from: &std::path::Path, name: &str) -> st
     to
 }
 
-/// Starts a service behind an access policy; gives its port and what stops it.
+/// Starts a service behind an access policy. Returns its port and its stop handle.
 pub(crate) async fn start(access: AccessPolicy, store: Arc<dyn SessionStore>) -> (u16, CancellationToken) {
     start_measured(access, store, Registry::new()).await
 }
@@ -196,7 +196,7 @@ async fn start_measured(
 }
 
 impl World {
-    /// A channel that shows this certificate and trusts this authority.
+    /// A channel that presents this certificate and trusts this authority.
     pub(crate) fn endpoint(&self, certificate: Option<&str>, authority: &str) -> Endpoint {
         let read = |name: String| std::fs::read(self.certificates.path(&name)).unwrap();
         let mut tls = ClientTlsConfig::new()
@@ -221,7 +221,7 @@ impl World {
         SessionServiceClient::new(self.channel(certificate))
     }
 
-    /// Replaces a file at once, as a mounted Secret is.
+    /// Replaces a file atomically, as Kubernetes does with a mounted Secret.
     pub(crate) fn replace(&self, name: &str, content: &[u8]) {
         let new = self.certificates.path(&format!("{name}.new"));
         std::fs::write(&new, content).unwrap();
@@ -238,7 +238,7 @@ pub(crate) fn entry(identity: &str, rpcs: &[&str]) -> String {
     format!("[[caller]]\nidentity = {identity:?}\nrpcs = {rpcs:?}\n")
 }
 
-/// Calls a method with an empty message: whoever may call is told what the message lacks.
+/// Calls a method with an empty message: an allowed caller gets an error that names the missing field.
 pub(crate) async fn call(client: &mut Client, rpc: Rpc) -> Result<(), Status> {
     match rpc {
         Rpc::BeginSignIn => client
@@ -308,12 +308,12 @@ pub(crate) async fn call(client: &mut Client, rpc: Rpc) -> Result<(), Status> {
     }
 }
 
-/// Whether a call came through to its method.
+/// Whether a call reached its method.
 pub(crate) async fn may_call(client: &mut Client, rpc: Rpc) -> Result<(), ErrorReason> {
     match call(client, rpc).await {
         Ok(()) => Ok(()),
         Err(status) => match reason_of(&status).expect("a reason of ours") {
-            // It came through: what it needs is not configured.
+            // The call reached its method, which is not configured.
             ErrorReason::ErrInvalidArgument | ErrorReason::ErrUnimplemented => Ok(()),
             reason => {
                 let turned_away = matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied);
@@ -324,7 +324,7 @@ pub(crate) async fn may_call(client: &mut Client, rpc: Rpc) -> Result<(), ErrorR
     }
 }
 
-/// Waits until a call comes through to its method, or does not.
+/// Waits until a call reaches its method, or is denied.
 pub(crate) async fn until(client: &mut Client, rpc: Rpc, expected: Result<(), ErrorReason>) {
     within(async {
         while may_call(client, rpc).await != expected {

@@ -1,4 +1,4 @@
-//! Timestamps and durations of every request, found by the descriptors: each outside protobuf's range is named.
+//! Timestamps and durations of every request: errors name each value outside protobuf's range.
 
 use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
@@ -20,7 +20,7 @@ const DURATION: &str = ".google.protobuf.Duration";
 const ISSUER: &str = "https://issuer.example";
 const UUID: &str = "3b241101-e2bb-4255-8caf-4136c566a962";
 
-/// Fields of a request that hold a Timestamp or a Duration: their numbers from the outermost, their name, their type.
+/// Timestamp and Duration fields of a request: numbers from the outermost, name, type.
 fn time_fields(
     all: &FileDescriptorSet,
     message: &str,
@@ -60,7 +60,7 @@ fn nested(numbers: &[u32], message: Vec<u8>) -> Vec<u8> {
     })
 }
 
-/// A request of this method in which only times can be wrong.
+/// A request of this method in which only times can be invalid.
 fn sound(method: &str) -> Vec<u8> {
     match method {
         "BeginSignIn" => v1::BeginSignInRequest {

@@ -1,4 +1,4 @@
-//! The span of a call: whose trace it continues, and what it says.
+//! The span of a call: which trace it continues, and its attributes.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -141,7 +141,7 @@ async fn a_malformed_trace_context_is_passed_over() {
         "00-4bf92f3577b34da6a3ce929d0e0e4704-00f067aa0ba902b7-01",
     ))
     .await;
-    // The second is told after the first.
+    // The second trace is reported after the first.
     let second = TraceId::from_hex("4bf92f3577b34da6a3ce929d0e0e4704").unwrap();
     wait_for(|span| span.span_context.trace_id() == second).await;
     let first = TraceId::from_hex(&trace.to_lowercase()).unwrap();
@@ -172,7 +172,7 @@ async fn who_waits_for_a_refresh_of_somebody_else_is_linked_to_it() {
     let leads = tokio::spawn(refreshed(world.one.clone(), id.clone(), first));
     world.provider.wait_for_grants(1).await;
     let waits = tokio::spawn(refreshed(world.one.clone(), id, second));
-    // What comes on the same connection behind it is answered when it waits.
+    // Later calls on the same connection are answered while this call waits.
     for _ in 0..3 {
         let nobody = v1::get_session_request::By::Handle("0".repeat(32));
         let by = Some(nobody);

@@ -1,4 +1,4 @@
-//! Requests that never reach a method: each is told with the canonical status and a reason.
+//! Requests that never reach a method: each answer has the canonical status and a reason.
 
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, StreamBody};
@@ -112,7 +112,7 @@ async fn every_failure_of_the_framework_has_a_reason() {
         assert!(status.message().contains(encoding), "{status:?}");
         assert_eq!(headers["grpc-accept-encoding"], "gzip,identity");
     }
-    // The connection has survived all of it.
+    // The connection is still usable.
     let mut client = SessionServiceClient::connect(format!("http://127.0.0.1:{port}"))
         .await
         .unwrap();
@@ -146,7 +146,7 @@ async fn requests_compressed_with_gzip_are_read_up_to_the_bound_of_their_unpacke
             framed(&new),
             (Code::Ok, None),
         ),
-        // It is read, and lacks what a first message needs.
+        // The service reads the message, which lacks required fields.
         (
             "a stream",
             "FollowSessions",
@@ -166,7 +166,7 @@ async fn requests_compressed_with_gzip_are_read_up_to_the_bound_of_their_unpacke
         let status = raw.status(encoded("gzip", request(method, sent))).await;
         assert_eq!(reported(&status), expected, "{name}: {status:?}");
     }
-    // Libraries compress what they send to the services beside ours, too.
+    // Libraries also compress messages to the health and reflection services.
     let services = MessageRequest::ListServices(String::new());
     let reflect = ServerReflectionRequest {
         message_request: Some(services),
@@ -295,7 +295,7 @@ async fn the_stream_beyond_the_limit_of_a_connection_is_refused_and_may_be_sent_
         .expect("SETTINGS_MAX_CONCURRENT_STREAMS");
     assert_eq!(limit, 1024);
     stream.write_all(&frame(SETTINGS, 1, 0, &[])).await.unwrap();
-    // POST, http, the path, the authority, the content type (RFC 7541, appendix A), each message still to come.
+    // POST, http, path, authority, content type (RFC 7541, appendix A). Each message is still open.
     let path = b"/session.v1.SessionService/GetSession";
     let literal = |index: &[u8], value: &[u8]| [index, &[u8::try_from(value.len()).unwrap()], value].concat();
     let head = [

@@ -35,8 +35,8 @@ async fn an_ending_given_up_before_it_began_ends_nothing_when_the_service_goes_o
         tokio::time::sleep(GIVEN_UP_AFTER).await;
         service.signal("CONT");
         assert!(given_up.is_err(), "{given_up:?}");
-        // Both calls have a record once they are over; those of later rounds are counted as repetitions. What a call should not
-        // have begun is seen by the next round at the latest.
+        // Both calls have a record once they are over; those of later rounds are counted as repetitions. What
+        // a call should not have begun is seen by the next round at the latest.
         while service.told().matches("CANCELLED").count() < 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

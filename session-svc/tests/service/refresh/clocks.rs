@@ -11,16 +11,16 @@ use session_proto::v1::{self, ErrorReason};
 use super::support::*;
 use crate::redis_server::RedisServer;
 
-/// By how much each is off, one back and one ahead: far more than the five seconds that are promised.
+/// Clock offset of each replica, one behind and one ahead: far more than the promised five seconds.
 const APART_MS: u64 = 30_000;
 
-/// A token counts as expired with this left: half of its lifetime, which is kept in whole seconds.
+/// A token counts as expired this long before its end: half of its lifetime, kept in whole seconds.
 const MARGIN_MS: u64 = 4_000;
 
-/// By how much a replica may be off the store's clock: a round trip, on a machine that is busy.
+/// The largest offset from the store's clock: a round trip on a busy machine.
 const SLACK_MS: u64 = 200;
 
-/// Between two looks.
+/// Between two checks.
 const PAUSE: Duration = Duration::from_millis(50);
 
 struct Apart {
@@ -30,7 +30,7 @@ struct Apart {
     fast: Replica,
 }
 
-/// Two replicas on one Redis whose own clocks stand still, half a minute before and after its time.
+/// Two replicas on one Redis; their own clocks are frozen half a minute before and after its time.
 async fn apart() -> Apart {
     let redis = RedisServer::start(&[]);
     let url = format!("redis://127.0.0.1:{}", redis.port);
@@ -61,8 +61,8 @@ fn now_ms() -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_with_clocks_apart_neither_expire_a_token_early_nor_serve_it_late() {
     let apart = apart().await;
-    // Within that time: over by the fast replica's own clock when it is not, and fine by the slow one's when
-    // it is over.
+    // Within the margin: expired by the fast replica's clock when it is not, and valid by the slow one's when
+    // it has expired.
     let due_ms = now_ms() + 4_999;
     let signed_in = sign_in(&apart.fast.client, &apart.provider, due_ms + MARGIN_MS).await;
     let mut served = Vec::new();

@@ -1,10 +1,10 @@
-//! A replica that is told to stop in the middle of a refresh saves what the provider gives before it goes.
+//! A replica that is stopped during a refresh saves the provider's answer before it exits.
 
 use scripted_provider::Endpoint;
 
 use super::support::*;
 
-/// Enough for everything to happen that needs no time.
+/// Enough yields for every step that needs no time.
 const LOOKS: usize = 200;
 
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn a_refresh_whose_caller_has_gone_is_finished_before_the_service_stops() 
     world.provider.wait_for_held(Endpoint::Token, 1).await;
     pending_call.abort();
     world.one.shutdown.cancel();
-    // Nobody is served any more, and nobody waits for an answer: it is the refresh alone that keeps the service.
+    // The service takes no calls and no caller waits: only the refresh keeps it running.
     while world.one.session(&signed_in.id).await.is_ok() {
         tokio::task::yield_now().await;
     }

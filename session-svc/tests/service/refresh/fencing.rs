@@ -1,4 +1,4 @@
-//! A holder that stood still for longer than its lease: whatever it brings late changes nothing that was said meanwhile.
+//! A holder that paused for longer than its lease: its late writes change nothing decided meanwhile.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,18 +22,18 @@ use super::support::*;
 /// Just past the margin before the first access token expires.
 const EXPIRED_MS: u64 = 240_001;
 
-/// Where a replica stands still on its way to the provider and back.
+/// Where a replica pauses on its way to the provider and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// Decided to ask, and nothing is sent yet.
+    /// It decided to ask, and has sent nothing yet.
     Asking,
-    /// The answer is there, and nothing is done about it yet.
+    /// The answer arrived, and is not handled yet.
     Answered,
-    /// Nowhere any more.
+    /// No longer anywhere.
     Nowhere,
 }
 
-/// The way of one replica to the provider, on which it can be made to stand still.
+/// One replica's route to the provider, which the test can pause.
 #[derive(Clone)]
 struct Way {
     party: RelyingParty,
@@ -95,7 +95,7 @@ impl RefreshProvider for Way {
     }
 }
 
-/// The first replica stands still with the lease, until the store says that the lease is over.
+/// The first replica pauses with the lease, until the store says the lease is over.
 async fn standing(at: At, rotate: bool) -> (World, Way, SignedIn, tokio::task::JoinHandle<Answer>) {
     let provider = ScriptedProvider::start();
     provider.script(|script| script.rotate_refresh_tokens = rotate);
@@ -114,7 +114,7 @@ type Answer = Result<session_proto::v1::GetAccessTokenResponse, tonic::Status>;
 #[tokio::test]
 async fn an_answer_after_another_replica_was_refused_does_not_revive_the_session() {
     let (world, late, signed_in, pending_call) = standing(At::Answered, true).await;
-    // The provider has rotated for the first: to it the second looks like a thief.
+    // The provider rotated for the first replica, so the second replica's token counts as stolen.
     let refused = world.two.token(&signed_in.id).await;
     assert_eq!(reason(refused), ErrorReason::ErrFailedRefreshGrant);
     assert_eq!((world.provider.rotations(), world.provider.reuses()), (1, 1));
@@ -148,7 +148,7 @@ async fn a_refusal_that_comes_after_somebody_else_refreshed_leaves_the_new_token
         (State::Active, true)
     );
 
-    // What the provider made of that is learnt at the next refresh.
+    // The next refresh shows the provider's reaction.
     let refused = world.two.forced(&signed_in.id).await;
     assert_eq!(reason(refused), ErrorReason::ErrFailedRefreshGrant);
     let session = world.one.session(&signed_in.id).await.unwrap();
@@ -201,7 +201,7 @@ async fn a_holder_that_stood_still_before_it_asked_does_not_ask_any_more() {
     let world = world_of(provider, limits, party.clone(), party).await;
     let signed_in = world.sign_in().await;
     world.advance_ms(EXPIRED_MS);
-    // A third replica, whose store stands still between the lease and the look at the session.
+    // A third replica, whose store pauses between the lease and the session read.
     let slow = SlowStore::over(Arc::new(world.store.clone()));
     let third = replica(
         Arc::new(slow.clone()),

@@ -1,4 +1,4 @@
-//! A store without room: nothing is asked for that cannot be kept, and what was given is held until there is room.
+//! A full store: requests that cannot be stored are not sent, and received tokens wait for room.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::support::*;
 use crate::cluster::Cluster;
 use crate::redis_server::{Engine, RedisServer, record_key};
 
-/// Sessions of which some have their record and their lease on different nodes of a cluster, for certain.
+/// Enough sessions that some have their record and their lease on different cluster nodes.
 const SESSIONS: usize = 30;
 
 fn fill(server: &RedisServer) {
@@ -44,7 +44,7 @@ async fn a_full_redis_asks_for_no_token_and_loses_none() {
     assert_eq!((provider.grants("refresh_token"), provider.reuses()), (1, 0));
 }
 
-/// The lease may find room where the session does not.
+/// The lease may fit where the session does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_whose_node_of_the_session_is_full_asks_for_no_token() {
     let cluster = Cluster::start(Engine::Redis);
@@ -109,7 +109,7 @@ async fn what_was_given_while_the_store_filled_up_is_kept_until_there_is_room() 
     assert_eq!((provider.grants("refresh_token"), provider.reuses()), (1, 0));
 }
 
-/// A store that reads and grants leases and takes no record, as one whose disk is full.
+/// A store that reads and grants leases but accepts no record, as on a full disk.
 #[tokio::test]
 async fn a_store_that_takes_no_record_asks_for_no_token() {
     let world = world().await;

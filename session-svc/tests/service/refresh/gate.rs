@@ -1,4 +1,4 @@
-//! A provider that answers when it is let, and what asks it: without a network, so that the time can be tokio's.
+//! A provider that answers when the test allows it, without a network, so that time can be virtual.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::support::{KEY, START_MS};
 /// More than any chain of tasks that wake one another.
 const LOOKS: usize = 100;
 
-/// Answers when it is let, with tokens or that it cannot be reached.
+/// Answers when allowed: with tokens, or as unreachable.
 #[derive(Clone)]
 pub(crate) struct Gate {
     pub(crate) open: Arc<watch::Sender<Option<bool>>>,
@@ -33,12 +33,12 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Shut, with callers who wait for ever.
+    /// Closed; callers wait for ever.
     pub(crate) fn closed() -> Self {
         Self::closed_to(Duration::MAX)
     }
 
-    /// Shut, with callers who wait for so long.
+    /// Closed; callers wait this long.
     pub(crate) fn closed_to(wait_limit: Duration) -> Self {
         Self {
             open: Arc::new(watch::Sender::new(None)),
@@ -87,7 +87,7 @@ impl RefreshProvider for Gate {
     }
 }
 
-/// What refreshes the sessions of a store there.
+/// The refresher for the sessions of a store.
 pub(crate) fn refresher(store: Arc<dyn SessionStore>, gate: &Gate) -> (Keeper, Refresher) {
     let keys = Reloading::new(KeyRing::parse(&[Secret::new(KEY.to_owned())]).unwrap());
     let lifetime = Lifetime {
@@ -101,7 +101,7 @@ pub(crate) fn refresher(store: Arc<dyn SessionStore>, gate: &Gate) -> (Keeper, R
     (keeper, refresher)
 }
 
-/// Somebody whose call begins now.
+/// A caller whose call begins now.
 pub(crate) fn waiting_caller() -> WaitingCaller<'static> {
     WaitingCaller {
         caller: "",
@@ -109,7 +109,7 @@ pub(crate) fn waiting_caller() -> WaitingCaller<'static> {
     }
 }
 
-/// Lets everything happen that needs no time.
+/// Lets every task run that needs no time.
 pub(crate) async fn settle() {
     for _ in 0..LOOKS {
         tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
-//! An ending in every interleaving with a refresh, a roll, an update and a creation: the session stays ended, and no
-//! refresh token that works is left at the provider.
+//! An ending, interleaved with a refresh, roll, update or creation: the session stays ended, and the provider
+//! has no working refresh token.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ const SUBJECT: &str = "alice";
 const SID: &str = "sid-1";
 const ID_TOKEN: &str = "e30.e30.c2ln";
 
-/// How a session is ended.
+/// How a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     One,
@@ -47,12 +47,12 @@ enum Ending {
 
 const ENDINGS: [Ending; 3] = [Ending::One, Ending::AllOfTheSid, Ending::AllOfThePerson];
 
-/// A provider that rotates, notices reuse, and takes tokens back; a grant takes two steps, there and back.
+/// A provider that rotates, detects reuse and revokes; a grant takes two steps, request and answer.
 #[derive(Clone)]
 struct StepProvider {
     works: Arc<Mutex<BTreeSet<String>>>,
     turn: Option<Turn>,
-    /// Whether it gives ID tokens, and how often their key is not known yet.
+    /// Whether the provider issues ID tokens, and how often their key is not known yet.
     gives_id_tokens: bool,
     lags: Arc<AtomicUsize>,
 }
@@ -120,7 +120,7 @@ impl RefreshProvider for StepProvider {
     }
 }
 
-/// One store and one provider, afresh for each run.
+/// One store and one provider, new for each run.
 struct Scene {
     store: PlainStore,
     works: Arc<Mutex<BTreeSet<String>>>,
@@ -140,7 +140,7 @@ impl Scene {
         }
     }
 
-    /// The service as one replica runs it, over its own way to the store.
+    /// One replica's service, with its own access to the store.
     fn service(&self, store: Arc<dyn SessionStore>, turn: Option<Turn>) -> Sessions {
         let lifetime = Lifetime {
             rolling_ms: 86_400_000,
@@ -159,7 +159,7 @@ impl Scene {
         Sessions::new(keeper, Arc::new(refresher), limits())
     }
 
-    /// The service without anybody directing it.
+    /// The service outside of the directed steps.
     fn observer(&self) -> Sessions {
         self.service(Arc::new(self.store.clone()), None)
     }
@@ -173,9 +173,9 @@ impl Scene {
         self.service(Arc::new(store), Some(turn.clone()))
     }
 
-    /// The session is gone, nothing of it is left but marks, and no refresh token works.
+    /// The session is gone except for its marks, and no refresh token works.
     async fn is_over(&self, handle: Option<Handle>) -> bool {
-        // Tokens are taken back, and the notes of it removed, in tasks of their own.
+        // Separate tasks revoke tokens and remove the notes.
         let_others_go_on(64).await;
         let observer = self.observer();
         let gone = match handle {
@@ -191,7 +191,7 @@ impl Scene {
         gone && listed == 0 && !self.store.lists_any() && self.works.lock().unwrap().is_empty()
     }
 
-    /// Whoever has just signed in, with an ID token of that age.
+    /// A user who has just signed in, with an ID token of that age.
     fn new_session(&self, issued_at_secs: u64) -> NewSession {
         self.works.lock().unwrap().insert("refresh".to_owned());
         let claims = serde_json::json!({"sub": SUBJECT, "iat": issued_at_secs});
@@ -252,7 +252,7 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
     }
 }
 
-/// A caller without a name, whose call begins.
+/// A caller without a name, whose call begins now.
 fn nobody() -> WaitingCaller<'static> {
     WaitingCaller {
         caller: "",
@@ -260,7 +260,7 @@ fn nobody() -> WaitingCaller<'static> {
     }
 }
 
-/// What happens to the session besides.
+/// The concurrent operation on the session.
 type Besides = fn(Sessions, Handle) -> BoxFuture<'static, Result<(), SessionsError>>;
 
 fn refresh(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
@@ -286,22 +286,22 @@ fn update(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), S
     async move { sessions.update(handle, update).await.map(drop) }.boxed()
 }
 
-/// Runs every interleaving of an ending with something else; gives how many there are, and in how many the session did
-/// not stay ended.
+/// Runs every interleaving of an ending with something else. Returns their number, and in how many the
+/// session did not stay ended.
 async fn explore(ending: Ending, besides: Besides, writes_blindly: bool) -> (usize, usize) {
     explore_with(ending, besides, writes_blindly, None).await
 }
 
-/// How long the key of an ID token is not known.
+/// How long the key of an ID token stays unknown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lags {
-    /// For one look: the refresh that stores the pending answer validates it.
+    /// For one check: the refresh that stores the pending answer validates it.
     ForOneLook,
-    /// For all the looks of the refresh that stored the pending answer, which was before: another one validates it.
+    /// For every check of the refresh that stored the pending answer: another refresh validates it.
     ForOneRefresh,
 }
 
-/// Looks of a refresh at the answer it keeps: one before, and three after a pause each.
+/// Checks of a pending answer in one refresh: one, then three after a pause each.
 const LOOKS: usize = 4;
 
 async fn explore_with(
@@ -344,7 +344,7 @@ async fn explore_with(
         let [one, two] = [0, 1].map(|at| scene.actor(&run.turns[at], writes_blindly));
         let ends = async move { end(&one, ending, handle).await };
         let other = async move {
-            // Before the end it works, after it there is no session: nothing else may be said.
+            // Before the ending the call succeeds. After it there is no session. No other answer is allowed.
             let said = besides(two, handle).await;
             let is_gone = |error: &SessionsError| {
                 matches!(
@@ -379,7 +379,7 @@ async fn an_end_during_a_refresh_stays_in_every_interleaving() {
     stays_ended(refresh, 300).await;
 }
 
-/// The answer is pending first and validated later: the time between the two is tokio's, and takes none.
+/// The answer is pending first and validated later. The time between is virtual.
 #[tokio::test(start_paused = true)]
 async fn an_end_during_a_refresh_that_is_validated_later_stays_in_every_interleaving() {
     for (lags, at_least) in [(Lags::ForOneLook, 150), (Lags::ForOneRefresh, 50)] {
@@ -413,7 +413,7 @@ async fn a_store_without_compare_and_swap_is_found_out() {
 /// A back-channel logout that arrives while its session is being created, whatever the order.
 #[tokio::test]
 async fn an_end_of_all_during_a_creation_ends_the_new_session_in_every_interleaving() {
-    // With a name for the request there are several times as many orders, and no others for the person's list.
+    // A request name multiplies the orders, without new ones for the person's list.
     let request = Some(("request-1".to_owned(), [7; 32]));
     for (ending, request, received_at_ms) in [
         (Ending::AllOfTheSid, request, Some(START_MS)),
@@ -449,7 +449,7 @@ async fn an_end_of_all_during_a_creation_ends_the_new_session_in_every_interleav
     }
 }
 
-/// A creation that is repeated because its answer was lost, while somebody ends the session it made.
+/// A creation is repeated because its answer was lost, while the session it made ends.
 #[tokio::test]
 async fn an_end_during_a_repeated_creation_stays_in_every_interleaving() {
     let mut turns = Turns::new();

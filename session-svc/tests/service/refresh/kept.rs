@@ -1,4 +1,4 @@
-//! What an exchange comes to is kept, whoever has stopped waiting and whatever the store says meanwhile. The time is
+//! The outcome of an exchange is kept, even if callers stop waiting or the store fails meanwhile. The time is
 //! tokio's.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::turns::{Turn, TurnStore};
 
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Long after a lease has run out that nobody prolongs.
+/// Long after an unrenewed lease has expired.
 const HOURS: Duration = Duration::from_secs(6 * 3_600);
 
 fn store() -> EmbeddedStore {
@@ -63,7 +63,7 @@ async fn a_provider_that_takes_eight_seconds_costs_each_caller_five_and_nobody_a
     );
 }
 
-/// What the call did before counts as well.
+/// The earlier work of the call counts as well.
 #[tokio::test(start_paused = true)]
 async fn a_caller_waits_from_when_its_call_began() {
     let gate = Gate::closed_to(WAIT_MAX);
@@ -111,7 +111,7 @@ async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
         let taken = steps.taken();
         sleep(Duration::from_secs(30)).await;
         assert_eq!(steps.taken(), taken, "hangs up: {hangs_up}");
-        // Who asks again waits again, and gets it.
+        // A caller that asks again waits again, and receives the outcome.
         let again = tokio::spawn(async move { waiter.refresh(session, waiting_caller()).await });
         settle().await;
         gate.open.send_replace(Some(true));

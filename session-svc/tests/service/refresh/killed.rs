@@ -1,4 +1,4 @@
-//! A process that is killed while it refreshes: somebody else takes over when its lease has run out.
+//! A process that is killed while it refreshes: another one takes over after its lease expires.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -94,7 +94,7 @@ async fn scene() -> Scene {
 }
 
 impl Scene {
-    /// Has the victim ask the provider, and nobody waits for it.
+    /// Makes the victim ask the provider; the test does not wait for the answer.
     fn victim_asks(&self) {
         let mut client = self.victims_client.clone();
         let request = GetAccessTokenRequest {
@@ -112,7 +112,7 @@ async fn the_next_caller_takes_over_when_the_lease_of_a_killed_process_has_run_o
     scene.victim_asks();
     scene.provider.wait_for_held(Endpoint::Token, 1).await;
     scene.victim.kill();
-    // Its request went with it, before anything was done.
+    // The request ended with the process, before the provider acted.
     scene.provider.wait_for_held(Endpoint::Token, 0).await;
     gate.release();
 
@@ -173,7 +173,7 @@ async fn a_process_killed_while_its_answer_waits_for_a_key_loses_nothing() {
     assert_eq!((scene.provider.rotations(), scene.provider.reuses()), (2, 0));
 }
 
-/// Nothing is rotated by an exchange: a token that nobody got is left to expire.
+/// An exchange rotates nothing: a token that no caller received expires unused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_killed_during_an_exchange_costs_the_next_caller_another() {
     let mut scene = scene().await;
@@ -198,7 +198,7 @@ async fn a_process_killed_during_an_exchange_costs_the_next_caller_another() {
     assert_eq!((scene.provider.rotations(), scene.provider.reuses()), (1, 0));
 }
 
-/// What was to be revoked is noted before the session goes.
+/// Pending revocations are noted before the session is removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_killed_process_had_still_to_revoke_is_revoked_by_another() {
     let mut scene = scene().await;
@@ -213,7 +213,7 @@ async fn what_a_killed_process_had_still_to_revoke_is_revoked_by_another() {
     assert!(ended.into_inner().ended);
     scene.provider.wait_for_held(Endpoint::Revocation, 1).await;
     scene.victim.kill();
-    // Its request went with it, before anything was done.
+    // The request ended with the process, before the provider acted.
     scene.provider.wait_for_held(Endpoint::Revocation, 0).await;
     assert!(scene.provider.knows_refresh_token(&signed_in.refresh_token));
     gate.release();

@@ -1,5 +1,5 @@
-//! Refreshing tokens over real parts: session services on ports of their own, Redis, and a provider that rotates
-//! refresh tokens, notices their reuse, and misbehaves as told.
+//! Refreshing tokens over real parts: services on their own ports, Redis, and a provider. The provider
+//! rotates refresh tokens, detects their reuse, and fails as scripted.
 
 mod clocks;
 mod draining;

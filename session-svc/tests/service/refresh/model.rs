@@ -1,9 +1,9 @@
-//! The protocol of a refresh as a model, every reachable state of it checked: two replicas, a roll and an ending, over
-//! a store that compares and swaps, a lease that may run out under its holder, and a provider that rotates refresh
-//! tokens and notices their reuse, and whose keys may lag, so that an answer is pending until it can be validated. Replicas
-//! may stand still anywhere for as long as they like, and one may die.
+//! The refresh protocol as a model; the checker visits every reachable state. The model has two replicas, a
+//! roll, an ending, a store with compare-and-swap, and a lease that may expire early. The provider rotates
+//! refresh tokens and detects reuse. Its keys may lag, so an answer stays pending until it can be validated.
+//! Replicas may pause anywhere, and one may die.
 //!
-//! Each safeguard is taken out once, and the checker has to find what goes wrong without it.
+//! Each test removes one safeguard, and the checker has to find the failure.
 
 use stateright::{Checker, Model, Property};
 
@@ -12,13 +12,13 @@ const REPLICAS: usize = 2;
 /// How often each replica finds the token expired.
 const REFRESHES: u8 = 2;
 
-/// How often a lease may run out under its holder.
+/// How often a lease may expire under its holder.
 const LAPSES: u8 = 2;
 
-/// How often the key of an answer may not be known.
+/// How often an answer's key may be unknown.
 const LAGS: u8 = 2;
 
-/// What the store keeps of the session.
+/// The stored state of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Record {
     version: u8,
@@ -29,21 +29,21 @@ struct Record {
     waits: bool,
 }
 
-/// What the provider said.
+/// The provider's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Answer {
     Rotated(u8),
-    /// New tokens whose key is not known yet.
+    /// New tokens with a key that is not known yet.
     Pending(u8),
     /// The pending tokens are good.
     Validated,
     Refused,
 }
 
-/// How far a replica is.
+/// The progress of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
-    /// Nobody waits.
+    /// No caller waits.
     Idle,
     /// Callers saw these tokens expire.
     Wanting { seen: Record },
@@ -51,17 +51,17 @@ enum Step {
     Leased { seen: Record },
     /// It has read the session under the lease.
     Decided { read: Record },
-    /// An answer waits: its key is looked for.
+    /// An answer is pending; the replica looks for its key.
     Validating { read: Record },
-    /// The grant is on its way.
+    /// The grant was sent.
     Asking { read: Record },
-    /// The answer is there; `read` is what it will be compared with.
+    /// The answer arrived; `read` is the expected stored state.
     Answered {
         read: Record,
         generation: u8,
         answer: Answer,
     },
-    /// All is said; the lease is still to be given back.
+    /// Callers have their answer; the lease is not released yet.
     Said,
     /// The process is dead.
     Dead,
@@ -81,10 +81,10 @@ struct State {
     replicas: [Step; REPLICAS],
     refreshes: [u8; REPLICAS],
     roll: Roll,
-    /// The refresh token the provider would take; none once it has seen a reuse.
+    /// The refresh token the provider accepts; none after it detected a reuse.
     provider_takes: Option<u8>,
     tokens_issued: u8,
-    // What only the properties look at.
+    // Only the properties read these.
     lapses: u8,
     lags: u8,
     ended: bool,
@@ -106,9 +106,9 @@ enum Act {
     Look(usize),
     Ask(usize),
     Provide(usize),
-    /// The provider answers by a key that is not known yet.
+    /// The provider answers with a key that is not known yet.
     ProvideEarly(usize),
-    /// The key is known by now, still not known, or known and not the token's.
+    /// The key is known, still unknown, or known but not the token's.
     FindGood(usize),
     FindNothing(usize),
     FindBad(usize),
@@ -121,23 +121,23 @@ enum Act {
     WriteRoll,
 }
 
-/// What is left out of the protocol.
+/// The safeguard left out of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// Writes do not ask for the version, nor for whether the session is there.
+    /// Writes check neither the version nor that the session exists.
     CompareAndSwap,
-    /// After losing a write the outcome is written all the same.
+    /// After a write conflict the outcome is written anyway.
     GenerationFence,
-    /// A refusal leaves the generation as it is.
+    /// A refusal does not change the generation.
     GenerationOfRefusals,
-    /// Everybody may ask.
+    /// Every replica may ask.
     Lease,
-    /// The holder trusts what its callers saw.
+    /// The holder trusts what its callers read.
     SecondLook,
     /// An answer that cannot be validated is dropped.
     Storing,
-    /// An answer that waits counts as newer tokens.
+    /// A pending answer counts as newer tokens.
     Validation,
 }
 
@@ -156,7 +156,7 @@ impl Protocol {
             }
             Some(read) if read.waits => Step::Validating { read },
             Some(read) if !read.needs_sign_in && read.generation == seen.generation => Step::Decided { read },
-            // Ended, refused before, or refreshed by another.
+            // Ended, refused earlier, or refreshed by another replica.
             Some(_) | None => Step::Said,
         };
     }
@@ -194,7 +194,7 @@ impl Protocol {
         match state.record {
             None if !blind => state.replicas[at] = Step::Said,
             Some(now) if !blind && now.version != read.version => {
-                // Read again; the outcome is dropped if another was saved.
+                // The session is read again. The outcome is dropped if another one was saved.
                 let fenced = self.without != Without::GenerationFence && now.generation != generation;
                 state.replicas[at] = if fenced {
                     Step::Said
@@ -245,7 +245,7 @@ impl Protocol {
 }
 
 impl State {
-    /// The rotated token nobody has saved yet is in some process's memory.
+    /// The rotated token, not saved yet, is in some process's memory.
     fn is_saving(&self) -> bool {
         self.replicas
             .iter()
@@ -358,7 +358,7 @@ impl Model for Protocol {
                 let Step::Decided { read } = state.replicas[at] else {
                     return None;
                 };
-                // Its own clock tells a holder when the lease may be over.
+                // The holder's own clock says when the lease may be over.
                 let certain = state.lease == Some(at) || self.without == Without::Lease;
                 state.replicas[at] = if certain {
                     Step::Asking { read }
@@ -389,7 +389,7 @@ impl Model for Protocol {
                 state.replicas[at] = Step::Said;
             }
             Act::FindBad(at) => {
-                // Somebody else's tokens: the session ends.
+                // Another user's tokens: the session ends.
                 state.ended = true;
                 state.record = None;
                 state.replicas[at] = Step::Said;
@@ -488,7 +488,7 @@ fn explore(without: Without, may_die: bool) -> impl Checker<Protocol> {
     protocol.checker().spawn_bfs().join()
 }
 
-/// The protocol with a hole in it breaks the property.
+/// Without this safeguard, the protocol violates the property.
 fn is_caught(without: Without, property: &'static str) {
     let checked = explore(without, false);
     let found = checked.discovery(property);

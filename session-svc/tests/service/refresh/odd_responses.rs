@@ -12,7 +12,7 @@ use super::support::*;
 /// Just past the margin of 60 s before the first token expires, which it does after 300 s.
 pub(crate) const INSIDE_THE_MARGIN_MS: u64 = 240_001;
 
-/// Somebody who signed in, at a provider that answers refreshes as scripted.
+/// A signed-in user, at a provider that answers refreshes as scripted.
 pub(crate) async fn scene(change: impl FnOnce(&mut Script)) -> (World, SignedIn) {
     let world = world().await;
     let signed_in = world.sign_in().await;
@@ -26,7 +26,7 @@ async fn without(member: &str) -> (World, SignedIn) {
 }
 
 impl World {
-    /// The refresh token that was sent last.
+    /// The refresh token sent last.
     fn sent(&self) -> String {
         let request = self.provider.last_request(Endpoint::Token);
         request.param("refresh_token").unwrap().to_owned()
@@ -37,7 +37,7 @@ impl World {
         (session.state(), session.has_refresh_token)
     }
 
-    /// The session refreshes, with the token named.
+    /// The session refreshes with this token.
     pub(crate) async fn refreshes_with(&self, signed_in: &SignedIn, refresh_token: &str) {
         let answer = self.two.forced(&signed_in.id).await.unwrap();
         assert!(self.provider.knows_access_token(&answer.access_token));
@@ -108,7 +108,7 @@ async fn a_new_id_token_brings_the_person_up_to_date_and_becomes_the_hint() {
     assert!(hint != signed_in.id_token && hint.split('.').count() == 3);
 }
 
-/// Providers answer with the person's latest sign-in, which may be another browser's (OpenID Connect Core, section 12.2).
+/// Providers may answer with the latest sign-in, even another browser's (Core, section 12.2).
 #[tokio::test]
 async fn the_session_keeps_the_sign_in_it_came_from_whatever_a_refreshed_id_token_says() {
     let now = START_MS / 1_000;
@@ -146,7 +146,7 @@ async fn the_session_keeps_the_sign_in_it_came_from_whatever_a_refreshed_id_toke
     }
 }
 
-/// A class that only a later sign-in had is not the session's either.
+/// A class that only a later sign-in had does not apply to the session.
 #[tokio::test]
 async fn a_refreshed_id_token_adds_no_class_to_a_session_without_one() {
     let (world, signed_in) = scene(|script| _ = script.claims.insert("acr".into(), json!("gold"))).await;
@@ -208,7 +208,7 @@ async fn without_an_access_token_the_grant_failed_and_the_old_tokens_are_kept() 
     }
 }
 
-/// The session ends, and what the provider gave last is taken back.
+/// The session ends, and the refresh token received last is revoked.
 async fn ends_the_session(what: &str, change: impl FnOnce(&mut Script)) {
     let (world, signed_in) = scene(change).await;
     let refused = world.one.forced(&signed_in.id).await;
@@ -276,7 +276,7 @@ async fn a_session_that_ended_so_does_not_come_back_when_its_creation_is_repeate
     );
 }
 
-/// A process that has just started and cannot have the keys: the answer is kept until it can.
+/// A new process that cannot fetch the keys keeps the answer until it can.
 #[tokio::test]
 async fn keys_out_of_reach_cost_neither_the_session_nor_the_id_token() {
     let (world, signed_in) = scene(|script| {
@@ -300,7 +300,7 @@ async fn keys_out_of_reach_cost_neither_the_session_nor_the_id_token() {
     assert_ne!(hint, signed_in.id_token);
 }
 
-/// Asks until the token is another: right after a failed fetch the provider's keys are not fetched again.
+/// Asks until the token changes: right after a failed fetch, the keys are not fetched again.
 async fn eventually_refreshed(world: &World, signed_in: &SignedIn) {
     let fresh = async {
         while world.one.token(&signed_in.id).await.unwrap().access_token == signed_in.access_token {}
@@ -361,7 +361,7 @@ async fn other_refusals_are_not_final() {
     }
 }
 
-/// As in an outage: a secret that is being changed signs nobody out.
+/// As in an outage: changing the client secret ends no session.
 #[tokio::test]
 async fn while_this_client_is_refused_the_old_token_serves_to_its_end() {
     for answer in [
@@ -386,7 +386,7 @@ async fn while_this_client_is_refused_the_old_token_serves_to_its_end() {
     }
 }
 
-/// A grant that is dead there may be answered so: nobody is ended for it, and a week of such tries costs the provider little.
+/// Providers may answer a dead grant this way: no session ends, and a week of retries costs little.
 #[tokio::test]
 async fn a_status_that_oauth_does_not_have_is_an_outage_whose_next_tries_wait_longer() {
     for status in [402, 404, 405, 410, 422] {

@@ -1,4 +1,4 @@
-//! A provider that cannot be asked, in every way: nothing is lost.
+//! A provider that cannot be reached, in every way: nothing is lost.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::support::*;
 /// After this the first token has really expired.
 const EXPIRED_MS: u64 = 300_001;
 
-/// What makes a provider one that could not be asked.
+/// Answers that make a provider count as unreachable.
 fn outages() -> Vec<(&'static str, Answer)> {
     vec![
         ("500", Answer::status(500)),
@@ -106,7 +106,7 @@ async fn a_provider_that_never_answers_is_given_up() {
         reason(world.one.forced(&signed_in.id).await),
         ErrorReason::ErrProviderUnavailable
     );
-    // Nobody waits so long, but until then its answer would count.
+    // No caller waits this long, but until then the answer would count.
     eventually("all requests to be given up", || {
         world.one.refreshes("transient") == world.provider.calls(Endpoint::Token) as u64
     })

@@ -1,5 +1,5 @@
-//! A thousand callers at two replicas on one Redis when the token expires: one grant, one token for all, again and
-//! again, with a slow provider and with Redis failing over.
+//! A thousand callers at two replicas on one Redis when the token expires: one grant, one token for all. This
+//! repeats with a slow provider and a Redis failover.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::sentinels::Sentinels;
 
 const CALLERS: usize = 1_000;
 
-/// How long a caller waits at most: the server gives a call a minute.
+/// The longest a caller waits; the server allows a minute per call.
 const DEADLINE: Duration = Duration::from_secs(45);
 
 struct Bench {
@@ -28,7 +28,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A session whose token has expired. Refreshed ones are expired when they come, so a caller that comes late would cost a grant.
+    /// A session with an expired token. Refreshed tokens arrive expired: a late caller costs a grant.
     async fn start(url: &str, limits: SessionLimits) -> Self {
         let provider = ScriptedProvider::start();
         provider.script(|script| _ = script.refresh.insert("expires_in".into(), json!(0)));
@@ -50,8 +50,8 @@ impl Bench {
         }
     }
 
-    /// All callers at once, half of them at each replica; each repeats what it is told to repeat. A client that
-    /// balances would do for neither half: until its second connection stands, all calls go to the first.
+    /// Starts all callers, half of them at each replica; each retries as the status allows. A balancing
+    /// client does not work for this: it sends all calls to its first connection until the second is open.
     fn ask(&self) -> Vec<JoinHandle<String>> {
         let caller = |nth: usize| {
             let (client, session_id) = (self.clients[nth % 2].clone(), self.id.clone());
@@ -80,7 +80,7 @@ impl Bench {
         .await;
     }
 
-    /// One token for all, from the one grant, which works.
+    /// All callers get one token from the one grant, and the token works.
     async fn all_got_one_token(&self, callers: Vec<JoinHandle<String>>, grants: usize) -> String {
         let mut tokens = Vec::new();
         for caller in callers {
@@ -141,7 +141,7 @@ async fn a_provider_slower_than_the_lease_gets_one_request() {
 async fn a_redis_failover_during_a_refresh_costs_no_second_grant_and_no_token() {
     let mut servers = Sentinels::start(Engine::Redis);
     let limits = SessionLimits {
-        // Longer than any failover: if the lease is lost, two replicas may ask, which is another test's matter.
+        // Longer than any failover: without the lease, two replicas may ask. Another test covers that.
         refresh_lease: Duration::from_secs(60),
         ..limits()
     };

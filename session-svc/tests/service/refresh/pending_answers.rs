@@ -1,5 +1,5 @@
-//! ID tokens whose key is not known yet: the answer is pending, nobody sees its access token, and it counts once the key is
-//! there. Nothing is lost meanwhile, and nothing is asked for twice.
+//! ID tokens with an unknown key: the answer is pending, and its access token stays hidden until the key is
+//! known. Nothing is lost, and nothing is requested twice.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use tonic::Code;
 use super::odd_responses::{INSIDE_THE_MARGIN_MS, scene};
 use super::support::*;
 
-/// After this the first token has really expired, and so has each that comes later.
+/// After this the first token and each later one have expired.
 const EXPIRED_MS: u64 = 3_600_001;
 
 impl World {
@@ -25,7 +25,7 @@ impl World {
         });
     }
 
-    /// Nothing but the key is missing: whoever asks is told to come back, and the provider is not asked for a grant.
+    /// Only the key is missing: callers must retry, and the provider receives no grant.
     async fn waits_for_the_key(&self, signed_in: &SignedIn) {
         let grants = self.provider.calls(Endpoint::Token);
         for replica in [&self.one, &self.two] {
@@ -37,7 +37,7 @@ impl World {
         assert_eq!(self.state(&signed_in.id).await, (State::Active, true));
     }
 
-    /// The answer of whoever asks once the provider's keys are fetched again.
+    /// The answer once the provider's keys are fetched again.
     async fn token_in_the_end(&self, signed_in: &SignedIn) -> GetAccessTokenResponse {
         let began = Instant::now();
         loop {
@@ -51,7 +51,7 @@ impl World {
     }
 }
 
-/// The session has expired tokens, and the answer to its refresh is kept.
+/// The session's tokens have expired, and its refresh answer is pending.
 async fn kept(change: impl FnOnce(&mut Script)) -> (World, SignedIn) {
     let (world, signed_in) = scene(|_| ()).await;
     world.provider.rotate_keys_unpublished();
@@ -179,7 +179,7 @@ async fn a_replica_that_starts_later_validates_what_another_stored() {
     assert_eq!(world.provider.calls(Endpoint::Token), 1);
 }
 
-/// The session ends for everybody, and the refresh token that came last is taken back.
+/// The session has ended at every replica, and the newest refresh token is revoked.
 async fn is_over(world: &World, signed_in: &SignedIn) {
     for replica in [&world.one, &world.two] {
         let gone = replica.session(&signed_in.id).await;
@@ -219,7 +219,7 @@ async fn a_session_that_ends_while_its_answer_waits_leaves_no_refresh_token() {
     assert_eq!(reason(gone), ErrorReason::ErrMissingSession);
 }
 
-/// A key that never appears: the session goes on, and is refreshed with the token that came last.
+/// A key that never appears: the session continues and is refreshed with the newest token.
 #[tokio::test]
 async fn an_answer_whose_access_token_has_expired_gives_way_to_another() {
     let (world, signed_in) = kept(|_| ()).await;
@@ -228,7 +228,7 @@ async fn an_answer_whose_access_token_has_expired_gives_way_to_another() {
     assert_eq!(reason(unavailable), ErrorReason::ErrProviderUnavailable);
     world.waits_for_the_key(&signed_in).await;
     assert_eq!((world.provider.rotations(), world.provider.reuses()), (2, 0));
-    // What is validated too late is of no use: it is refreshed at once.
+    // An answer validated too late is expired: it is refreshed at once.
     world.advance_ms(EXPIRED_MS);
     world.keys_are_published();
     let answer = world.token_in_the_end(&signed_in).await;
@@ -259,7 +259,7 @@ async fn an_id_token_of_somebody_else_ends_the_session_though_no_key_is_known() 
     }
 }
 
-/// OpenID Connect Core, section 12.2: a nonce, if there is one, is that of the sign-in.
+/// OpenID Connect Core, section 12.2: a nonce, if present, is that of the sign-in.
 #[tokio::test]
 async fn a_refreshed_id_token_keeps_the_nonce_it_repeats() {
     let (world, _) = scene(|script| _ = script.claims.insert("nonce".into(), json!("n-1"))).await;
@@ -280,7 +280,7 @@ async fn a_refreshed_id_token_keeps_the_nonce_it_repeats() {
     assert_eq!(reason(gone), ErrorReason::ErrMissingSession);
 }
 
-/// When the provider's session is over, ours is: never later than was known, and at once if it is over already.
+/// Our session ends no later than the provider's known end, and at once if that has passed.
 #[tokio::test]
 async fn the_session_ends_when_a_refreshed_id_token_says_so() {
     let (world, signed_in) = scene(|_| ()).await;

@@ -1,4 +1,4 @@
-//! A store of a few maps for the many thousand runs of `interleavings`: time stands still in it, and nobody follows its events.
+//! A store of a few maps for the many runs of `interleavings`: no time passes, no events.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -29,7 +29,7 @@ impl PlainStore {
         self.0.lock().unwrap()
     }
 
-    /// Whether a record is there that a list leads to: a session or a note, and no mark.
+    /// Whether a listed record remains: a session or a note, but no mark.
     pub(crate) fn lists_any(&self) -> bool {
         self.maps()
             .records

@@ -6,7 +6,7 @@ use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason, GetAccessTokenRe
 
 use super::support::*;
 
-/// Somebody whose refresh brought an ID token of the provider's session `sid-new`.
+/// A session whose refresh returned an ID token of the provider's session `sid-new`.
 async fn moved() -> (World, SignedIn, String) {
     let world = world().await;
     let tokens = world.provider.sign_in(SCOPE);
@@ -44,7 +44,7 @@ async fn a_logout_by_the_sid_of_the_refreshed_id_token_ends_the_session() {
     }
 }
 
-/// It may be on its way while the refresh is saved.
+/// The logout may be in transit while the refresh is saved.
 #[tokio::test]
 async fn a_logout_by_the_sid_before_ends_it_too() {
     let (world, signed_in, first_sid) = moved().await;
@@ -54,7 +54,7 @@ async fn a_logout_by_the_sid_before_ends_it_too() {
     assert_eq!(gone, ErrorReason::ErrMissingSession);
 }
 
-/// The keys are held back, so that the logout is handled after the token response and before the session is saved.
+/// The keys are held back: the logout is handled between the token response and the save.
 #[tokio::test]
 async fn a_logout_by_the_new_sid_while_the_refresh_is_under_way_ends_the_session() {
     let world = world().await;
@@ -62,7 +62,7 @@ async fn a_logout_by_the_new_sid_while_the_refresh_is_under_way_ends_the_session
     world
         .provider
         .script(|script| _ = script.claims.insert("sid".into(), json!("sid-new")));
-    // An earlier logout of it is none of this session's.
+    // An earlier logout of `sid-new` does not end this session.
     assert_eq!(log_out(&world, "sid-new", "").await, 0);
     world.advance_ms(1);
     world.one.forced(&signed_in.id).await.unwrap();

@@ -1,4 +1,4 @@
-//! Sessions in use are revalidated at the provider, also where nobody needs a token, and end where it refuses.
+//! Sessions in use are revalidated even if no caller needs a token. They end if the provider refuses.
 
 use scripted_provider::{Answer, Endpoint};
 use serde_json::json;

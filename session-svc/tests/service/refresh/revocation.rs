@@ -1,4 +1,4 @@
-//! Refresh tokens are taken back at the provider when their session ends: behind the answer, bounded, and counted.
+//! Refresh tokens are revoked at the provider when their session ends: in the background, bounded, counted.
 
 use scripted_provider::{Answer, Endpoint};
 use serde_json::json;
@@ -80,7 +80,7 @@ async fn a_slow_provider_gets_a_bounded_number_of_revocations_at_once() {
     .await;
 }
 
-/// How old the note of a revocation is before other replicas than its writer act on it.
+/// The age at which other replicas act on a revocation note.
 const NOTED_MS: u64 = 10_000;
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Several providers: a token is shown to the issuer of its session and to nobody else.
+//! Several providers: a token is sent only to the issuer of its session.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A store with bad moments: it stands still, as a process does that is stopped and goes on, or has no room.
+//! A slow or full store: it freezes, like a process that is stopped and continued, or it has no room.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 use super::support::within;
 
-/// A store that can be made to stand still: before it is asked for a lease, or at a look at a record, at once or after it
-/// granted a lease. The record is then the one of that moment, and it is given late.
+/// A store that the test can pause: before or after a lease, or at a read. The read then returns late, with
+/// the record of the moment it began.
 #[derive(Clone)]
 pub(crate) struct SlowStore {
     inner: Arc<dyn SessionStore>,
@@ -40,7 +40,7 @@ impl SlowStore {
         }
     }
 
-    /// Refuses to replace records, or takes them again.
+    /// Rejects replacements, or accepts them again.
     pub(crate) fn is_full(&self, full: bool) {
         self.full.store(full, Ordering::SeqCst);
     }

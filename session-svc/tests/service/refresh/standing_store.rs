@@ -1,4 +1,4 @@
-//! A Redis that stands still in the middle of a refresh, and does later what it was asked for meanwhile.
+//! A Redis that freezes during a refresh and runs the pending commands later.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const STANDS: Duration = Duration::from_millis(3_200);
 /// Much shorter than a lease.
 const SOON: Duration = Duration::from_secs(4);
 
-/// A lease that was asked for, given up and granted later belongs to the one that asked.
+/// A lease that is granted after its request timed out belongs to the requester.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_granted_after_it_was_given_up_keeps_nobody_waiting() {
     let redis = RedisServer::start(&[]);
@@ -29,7 +29,7 @@ async fn a_lease_granted_after_it_was_given_up_keeps_nobody_waiting() {
     let id = sign_in(&one.client, &provider, SystemClock.now_ms() - 1_000)
         .await
         .id;
-    // The server knows the scripts: what is sent once is done, late or not.
+    // The server knows the scripts: a sent command runs, even late.
     one.forced(&id).await.unwrap();
     two.forced(&id).await.unwrap();
 

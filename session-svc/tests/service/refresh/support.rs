@@ -1,4 +1,4 @@
-//! Replicas of the service in this process, the provider they ask, and sessions of people who signed in there.
+//! Replicas of the service in this process, their provider, and sessions of users who signed in there.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ const WAIT_MAX: Duration = Duration::from_secs(90);
 
 pub(crate) type Client = SessionServiceClient<Channel>;
 
-/// One service on a port of its own; told to stop when dropped.
+/// One service on its own port; stopped when dropped.
 pub(crate) struct Replica {
     pub(crate) client: Client,
     pub(crate) url: String,
@@ -63,7 +63,7 @@ pub(crate) fn limits() -> SessionLimits {
     }
 }
 
-/// The client registered at the provider. It and those who wait for it have a minute: the machine that tests may be busy.
+/// The client registered at the provider. Calls and callers have a minute: the machine may be busy.
 pub(crate) fn relying_party(issuer: &str) -> RelyingParty {
     RelyingParty::new(provider_settings(issuer)).unwrap()
 }
@@ -140,7 +140,7 @@ pub(crate) async fn world_with(limits: SessionLimits) -> World {
     world_of(provider, limits, one, two).await
 }
 
-/// The same with a way of one's own to the provider for each replica.
+/// The same, with a separate route to the provider for each replica.
 pub(crate) async fn world_of(
     provider: ScriptedProvider,
     limits: SessionLimits,
@@ -170,13 +170,13 @@ impl World {
         self.provider.script(|script| script.now = Some(now));
     }
 
-    /// Somebody signs in and gets a token for five minutes.
+    /// A user signs in and gets a token for five minutes.
     pub(crate) async fn sign_in(&self) -> SignedIn {
         let expires_at_ms = self.clock.now_ms() + 300_000;
         sign_in(&self.one.client, &self.provider, expires_at_ms).await
     }
 
-    /// Waits until the provider took nothing but `count` revocations.
+    /// Waits until the provider has exactly `count` revocations and nothing else.
     pub(crate) async fn wait_for_revocations(&self, count: usize) {
         self.provider
             .wait_for_calls(scripted_provider::Endpoint::Revocation, count)
@@ -184,7 +184,7 @@ impl World {
     }
 }
 
-/// A session, and what the provider gave for it.
+/// A session, and the provider's tokens for it.
 pub(crate) struct SignedIn {
     pub(crate) id: String,
     pub(crate) access_token: String,
@@ -209,7 +209,7 @@ pub(crate) async fn signed_in(client: &Client, request: v1::CreateSessionRequest
     }
 }
 
-/// A session from what the provider gave.
+/// A session from the provider's tokens.
 pub(crate) fn request(tokens: &Claims, issuer: &str, expires_at_ms: u64) -> v1::CreateSessionRequest {
     let text = |name: &str| tokens[name].as_str().unwrap().to_owned();
     let user = serde_json::json!({"sub": "alice", "name": "Alice Example"});
@@ -248,12 +248,12 @@ impl Replica {
         answer.map(tonic::Response::into_inner)
     }
 
-    /// Asks in a task of its own.
+    /// Asks in its own task.
     pub(crate) fn pending_call(&self, id: &str) -> JoinHandle<Result<v1::GetAccessTokenResponse, Status>> {
         self.asking_for(id, false)
     }
 
-    /// Asks for another token in a task of its own.
+    /// Asks for another token in its own task.
     pub(crate) fn forcing(&self, id: &str) -> JoinHandle<Result<v1::GetAccessTokenResponse, Status>> {
         self.asking_for(id, true)
     }
@@ -304,7 +304,7 @@ impl Replica {
             .into_inner()
     }
 
-    /// What a counter of that outcome says.
+    /// The counter's value for this outcome.
     pub(crate) fn counted(&self, name: &str, outcome: &str) -> u64 {
         let families = self.metrics.gather();
         let metric = families
@@ -315,7 +315,7 @@ impl Replica {
         metric.map_or(0, |metric| whole(metric.get_counter().get_value()))
     }
 
-    /// How many refreshes came to that outcome.
+    /// How many refreshes had this outcome.
     pub(crate) fn refreshes(&self, outcome: &str) -> u64 {
         self.counted("session_refreshes_total", outcome)
     }
@@ -357,7 +357,7 @@ pub(crate) fn reason<T: std::fmt::Debug>(answer: Result<T, Status>) -> ErrorReas
     reason_of(&status).unwrap_or_else(|| panic!("no reason: {status:?}"))
 }
 
-/// Polls until it is so.
+/// Polls until the condition holds.
 pub(crate) async fn eventually(what: &str, so: impl Fn() -> bool) {
     let began = Instant::now();
     while !so() {

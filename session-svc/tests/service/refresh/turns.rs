@@ -1,8 +1,8 @@
 //! Every order in which two actors can take their steps at the store and at the provider.
 //!
-//! An actor stops before each step until it is its turn. One order is run at a time, on one thread; which actor may go
-//! next is chosen as the order says, and where it says nothing the first that waits. What was open on the way gives the
-//! next order, until none is left.
+//! An actor stops before each step until its turn. Orders run one at a time, on one thread. The order chooses
+//! the next actor; where it has no entry, the first waiting actor goes. The choices left open give the next
+//! order, until none is left.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -19,11 +19,11 @@ use session_svc::store::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-/// After this many looks without news nobody moves any more: each lets every task that can go on do so, and no chain of
-/// tasks that wake one another is this long.
+/// After this many checks without a report, no actor can move: each check lets every ready task run, and no
+/// chain of tasks is this long.
 const QUIET_LOOKS: usize = 12;
 
-/// How long actors that wait for the time alone are left to it at once, and how often.
+/// How long actors that wait only for time get at once, and how often.
 const NAP: Duration = Duration::from_secs(1);
 const NAPS_MAX: usize = 5;
 
@@ -35,7 +35,7 @@ enum Report {
     Over(usize),
 }
 
-/// What an actor waits with for its turn.
+/// How an actor waits for its turn.
 #[derive(Clone)]
 pub(crate) struct Turn {
     actor: usize,
@@ -52,17 +52,17 @@ impl Turn {
         }
     }
 
-    /// The turns of somebody whom nobody directs.
+    /// The turns of an actor without a director.
     pub(crate) fn free() -> Self {
         Self::new(0, &mpsc::unbounded_channel().0)
     }
 
-    /// How many steps were taken.
+    /// How many steps the actor took.
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::SeqCst)
     }
 
-    /// Waits for the turn of this actor; at once when nobody directs any more.
+    /// Waits for this actor's turn; returns at once without a director.
     pub(crate) async fn wait(&self) {
         self.taken.fetch_add(1, Ordering::SeqCst);
         let (go, gone) = oneshot::channel();
@@ -78,7 +78,7 @@ pub(crate) struct Turns {
     run: usize,
 }
 
-/// One run: turns for both actors, and what they say.
+/// One run: turns for both actors, and their reports.
 pub(crate) struct Run {
     reports: mpsc::UnboundedReceiver<Report>,
     pub(crate) turns: [Turn; 2],
@@ -114,7 +114,7 @@ impl Turns {
         }
     }
 
-    /// Runs both actors in the order that is due; tells whether there is another order.
+    /// Runs both actors in the next order. Returns whether there is another order.
     pub(crate) async fn direct(&mut self, run: Run, actors: [BoxFuture<'static, ()>; 2]) -> bool {
         let Run { reports, turns } = run;
         for (actor, turn) in actors.into_iter().zip(&turns) {
@@ -135,8 +135,8 @@ impl Turns {
     }
 }
 
-/// Lets both actors take their steps in this order, until they are over: who went, and whether the other could have gone
-/// instead and has not yet.
+/// Lets both actors take their steps in this order until they end. Returns who went at each step, and whether
+/// the other is still to be tried.
 async fn directed(order: Vec<usize>, mut reports: mpsc::UnboundedReceiver<Report>) -> Vec<(usize, bool)> {
     let mut states = [Actor::default(), Actor::default()];
     let mut naps = 0;
@@ -148,7 +148,7 @@ async fn directed(order: Vec<usize>, mut reports: mpsc::UnboundedReceiver<Report
             if states.iter().all(|actor| actor.over) || naps == NAPS_MAX {
                 break;
             }
-            // One of them waits for the time alone.
+            // One of the actors waits only for time.
             naps += 1;
             tokio::time::sleep(NAP).await;
             continue;
@@ -165,7 +165,7 @@ async fn directed(order: Vec<usize>, mut reports: mpsc::UnboundedReceiver<Report
     went
 }
 
-/// Lets every other task that can go on do so, so many times.
+/// Lets every other ready task run, this many times.
 pub(crate) async fn let_others_go_on(times: usize) {
     let looks = async move {
         for _ in 0..times {
@@ -175,8 +175,8 @@ pub(crate) async fn let_others_go_on(times: usize) {
     tokio::spawn(looks).await.expect("looks do not panic");
 }
 
-/// Goes to the end of this thread's queue of tasks. Unlike `yield_now` it does not ask the operating system for news in
-/// between, which nobody here waits for. In a task of its own only: what `block_on` runs is not in the queue.
+/// Goes to the end of this thread's task queue. Unlike `yield_now`, it does not poll the operating system for
+/// I/O. Use it only inside a task: the future in `block_on` is not in the queue.
 async fn behind_the_others() {
     let mut queued = false;
     poll_fn(|context| {
@@ -190,7 +190,7 @@ async fn behind_the_others() {
     .await;
 }
 
-/// Until both actors wait or are over.
+/// Until both actors wait or have ended.
 async fn settle(reports: &mut mpsc::UnboundedReceiver<Report>, states: &mut [Actor; 2]) {
     let mut quiet = 0;
     while quiet < QUIET_LOOKS {
@@ -206,12 +206,12 @@ async fn settle(reports: &mut mpsc::UnboundedReceiver<Report>, states: &mut [Act
     }
 }
 
-/// The shared store as one actor reaches it: step by step.
+/// The shared store as one actor reaches it, step by step.
 #[derive(Clone)]
 pub(crate) struct TurnStore {
     pub(crate) inner: Arc<dyn SessionStore>,
     pub(crate) turn: Turn,
-    /// Whether a record that is gone is written all the same, as a store without compare-and-swap would.
+    /// Whether a removed record is written anyway, as a store without compare-and-swap would.
     pub(crate) writes_blindly: bool,
 }
 
@@ -267,7 +267,7 @@ impl SessionStore for TurnStore {
     }
 
     async fn load_many(&self, names: &[Name]) -> Result<Vec<Loaded>, StoreError> {
-        // No turn of its own: what ends between a list and its reading is as what ended before, and there are several times as many orders.
+        // No turn of its own: an ending before this read equals an earlier one, and only adds orders.
         self.inner.load_many(names).await
     }
 

@@ -1,4 +1,4 @@
-//! A provider that takes its time: callers do not, and what it gives in the end is theirs the next time.
+//! A slow provider: callers do not wait for it, and its late answer serves their next call.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::support::*;
 /// After this the first token has really expired.
 const EXPIRED_MS: u64 = 300_001;
 
-/// Well above the time callers have here, well below the time a refresh has.
+/// Well above a caller's time here, well below a refresh's.
 const BOUND: Duration = Duration::from_secs(20);
 
 async fn patient_world() -> (World, SignedIn) {
@@ -24,7 +24,7 @@ async fn patient_world() -> (World, SignedIn) {
     world
         .provider
         .script(|script| _ = script.refresh.insert("expires_in".into(), json!(300)));
-    // Discovery is no part of it.
+    // Discovery is not part of the measured time.
     world.one.forced(&signed_in.id).await.unwrap();
     world.two.forced(&signed_in.id).await.unwrap();
     (world, signed_in)

@@ -1,4 +1,4 @@
-//! Waiting for another replica. The time is tokio's, and stands still while anything can go on.
+//! Waiting for another replica. Time is tokio's: it advances only when no task can run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +58,7 @@ async fn scene() -> Scene {
 }
 
 impl Scene {
-    /// Both replicas end with the fresh token; gives how long the waiter took from now.
+    /// Both replicas return the fresh token. Returns how long the waiter took from now.
     async fn both_get_it(self) -> Duration {
         let began = Instant::now();
         let waited = self.waiter.await.unwrap().unwrap();
@@ -88,9 +88,9 @@ async fn a_waiter_looks_twice_a_second_at_a_slow_provider() {
     let scene = scene().await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let before = scene.steps.taken();
-    // Virtual time: nothing waits for it.
+    // Virtual time, so the test does not wait.
     tokio::time::sleep(Duration::from_secs(SECONDS as u64)).await;
-    // It reads the session and asks for the lease.
+    // The waiter reads the session and asks for the lease.
     let looks = (scene.steps.taken() - before) / 2;
     assert!((SECONDS..=2 * SECONDS + 4).contains(&looks), "{looks} looks");
     scene.gate.open.send_replace(Some(true));

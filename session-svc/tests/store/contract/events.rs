@@ -184,8 +184,8 @@ pub(crate) async fn a_position_that_was_dropped_is_told_as_missed(bench: &Bench)
     for writer in writers.collect::<Vec<_>>() {
         writer.await.unwrap();
     }
-    // Another listener at that position is told, and so is the one that slept through all of it. Of what was not dropped some may come
-    // first; a listener that is cut off under this load goes on where it was.
+    // Another listener at that position is told, and so is the one that slept through all of it. Of what was
+    // not dropped some may come first; a listener that is cut off under this load goes on where it was.
     let mut resumed = heard_after(&bench.store, &position).await;
     for stream in [&mut resumed, &mut stream] {
         let is_missed = |update: &StoreUpdate| *update == StoreUpdate::Missed;

@@ -118,8 +118,8 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
         Err(SessionsError::Seal(SealError::UnknownKey(_)))
     ));
 
-    // A whole record put back as it once was can not be told from one that was never changed: whoever can write to the
-    // store can undo a change, and nothing else.
+    // A whole record put back as it once was can not be told from one that was never changed: whoever can
+    // write to the store can undo a change, and nothing else.
     plant(&*store, first).await;
     let put_back = keeper_one.load(one.handle).await.unwrap();
     assert_eq!((put_back.version, &put_back.subject), (1, &one.subject));

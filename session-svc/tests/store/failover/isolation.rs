@@ -42,8 +42,8 @@ async fn honoured_for(store: &Arc<dyn SessionStore>, name: Name, ended: Instant)
     last
 }
 
-/// Isolates the master, ends a session at the one that takes its place, and gives how long a store that was there before honours
-/// it. `cut` is done with the isolation.
+/// Isolates the master, ends a session at the one that takes its place, and gives how long a store that was
+/// there before honours it. `cut` is done with the isolation.
 async fn isolated(servers: &Sentinels, store: Arc<dyn SessionStore>, cut: impl Fn()) -> Duration {
     let one = session(&*store, 1);
     store.insert(one.clone(), b"created".to_vec()).await.unwrap();

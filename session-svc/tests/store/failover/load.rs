@@ -13,8 +13,8 @@ use super::{WAIT_MAX, eventually};
 /// Tasks that work at the same time.
 const WORKERS: u64 = 12;
 
-/// Operations in a row that have to go well for each worker before the engine counts as back: one that still waits for
-/// the node that went is not forgotten.
+/// Operations in a row that have to go well for each worker before the engine counts as back: one that still
+/// waits for the node that went is not forgotten.
 const IN_A_ROW: u64 = 16;
 
 /// Sessions each worker keeps.

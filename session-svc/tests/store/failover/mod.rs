@@ -1,6 +1,6 @@
-//! Engines that fail over while sessions are created, read, changed, listed and ended, through the store alone and
-//! through a whole service: errors only while the engine has no master, all of them worth a repetition, nothing
-//! lost that had reached the replica, and no restart afterwards.
+//! Engines that fail over while sessions are created, read, changed, listed and ended, through the store
+//! alone and through a whole service: errors only while the engine has no master, all of them worth a
+//! repetition, nothing lost that had reached the replica, and no restart afterwards.
 
 mod adapter;
 mod endings;
@@ -41,8 +41,8 @@ async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Runs a load, lets everything reach the replicas, and fails the engine over under the load. `down` ends a master
-/// and waits until another node is in its place.
+/// Runs a load, lets everything reach the replicas, and fails the engine over under the load. `down` ends a
+/// master and waits until another node is in its place.
 async fn through_a_failover(target: Arc<dyn Target>, copied: impl Fn(), down: impl FnOnce()) {
     let load = Load::start(target);
     load.runs_on(300).await;

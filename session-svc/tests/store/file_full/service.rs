@@ -313,8 +313,8 @@ async fn nothing_is_lost_on_a_disk_that_fills_and_empties_during_every_kind_of_c
         .await;
     }
     everything_is_there(&service.client, &people, &acknowledged).await;
-    // Every refresh token that was handed in had its outcome kept, but for the one that was on its way when the process was
-    // killed.
+    // Every refresh token that was handed in had its outcome kept, but for the one that was on its way when
+    // the process was killed.
     let mut lost = 0;
     for id in &people {
         let ask = v1::GetAccessTokenRequest {
