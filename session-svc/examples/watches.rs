@@ -26,7 +26,7 @@ const TOGETHER: usize = 3_000;
 /// Callers at once.
 const CALLERS: usize = 16;
 
-/// Memory is looked at when streams have been open for so long.
+/// How long streams are open before memory is measured.
 const SETTLED: Duration = Duration::from_secs(3);
 
 type Client = SessionServiceClient<Channel>;
@@ -40,7 +40,7 @@ async fn main() {
     };
     let (service, watches): (Service, usize) = (Service(pid.clone()), watches.parse().unwrap());
     let caller = Client::connect(address.clone()).await.unwrap();
-    // What is allocated once is allocated.
+    // One-time allocations happen here.
     end_together(&caller, TOGETHER).await;
     let without = end_measured(&service, &caller).await;
     println!("0 watches: an ending takes {without:.0} µs of CPU");
@@ -89,7 +89,7 @@ async fn main() {
     );
 }
 
-/// The process that is measured.
+/// The measured process.
 struct Service(String);
 
 impl Service {
@@ -107,12 +107,12 @@ impl Service {
     }
 }
 
-/// Tells the handle of every session that ends.
+/// Reports the handle of every ended session.
 async fn watch(address: String, said: mpsc::UnboundedSender<String>) {
     let mut client = Client::connect(address).await.unwrap();
     let all = v1::WatchSessionsRequest::default();
     let mut events = client.watch_sessions(all).await.unwrap().into_inner();
-    // The first heartbeat: it listens.
+    // The first heartbeat: the watch is open.
     events.message().await.unwrap();
     tokio::spawn(async move {
         let _connected = client;
@@ -151,7 +151,7 @@ async fn end(caller: &mut Client, handle: String) {
     assert!(caller.end_session(request).await.unwrap().into_inner().ended);
 }
 
-/// CPU microseconds of the service for an ending.
+/// CPU microseconds the service uses per ending.
 async fn end_measured(service: &Service, caller: &Client) -> f64 {
     let handles = created(caller, TOGETHER).await;
     tokio::time::sleep(SETTLED).await;

@@ -1,4 +1,4 @@
-//! What is refused, by name, and what is not.
+//! Which settings are rejected, by name, and which are not.
 
 use chassis::settings::{SettingsError, Source};
 
@@ -92,7 +92,7 @@ fn plaintext_off_loopback_has_to_be_asked_for() {
 
 const LIST: &str = "[[caller]]\nidentity = \"dns:orders.internal\"\nrpcs = [\"GetSession\"]\n";
 
-/// The settings of mutual TLS, and the files they name.
+/// The settings of mutual TLS, and their files.
 struct TlsNames {
     made: Certificates,
     paths: [String; 3],

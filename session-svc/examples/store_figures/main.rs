@@ -10,7 +10,7 @@
 //! ```
 //! The store should be empty; on Redis everything is counted, whoever wrote it. Of a cluster all masters are to be among the nodes named.
 
-// The layouts of the redis client's futures nest deeper than the compiler's default allows.
+// The redis client's futures nest deeper than the compiler's default limit.
 #![recursion_limit = "256"]
 #![expect(clippy::unwrap_used, reason = "a measurement that fails says where")]
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
@@ -36,7 +36,7 @@ use crate::servers::Servers;
 /// Callers that write at once while the store is filled.
 const WRITERS: u64 = 128;
 
-/// How long a session lasts that is to stay, in milliseconds.
+/// How long a lasting session lives, in milliseconds.
 const STAYS_MS: u64 = 86_400_000;
 
 #[tokio::main(flavor = "current_thread")]
@@ -72,7 +72,7 @@ async fn main() {
     }
 }
 
-/// The counts given; of a single one a hundredth, a tenth and all.
+/// The given counts; a single one gives a hundredth, a tenth and all of it.
 fn steps(given: &str) -> Vec<u64> {
     let counts: Vec<u64> = given.split(',').map(|count| count.parse().unwrap()).collect();
     match counts[..] {
@@ -81,7 +81,7 @@ fn steps(given: &str) -> Vec<u64> {
     }
 }
 
-/// Seals with the first of these keys, each given by its repeated byte.
+/// Seals with the first of these keys, each given as its repeated byte.
 fn vault(keys: &[&str]) -> Vault {
     let keys: Vec<_> = keys.iter().map(|byte| Secret::new(byte.repeat(32))).collect();
     Vault::new(Reloading::new(KeyRing::parse(&keys).unwrap()))
@@ -91,7 +91,7 @@ struct Measured {
     store: Arc<dyn SessionStore>,
     servers: Option<Servers>,
     vault: Arc<Vault>,
-    /// Seals with another key, and opens what `vault` sealed.
+    /// Seals with another key, and opens texts sealed by `vault`.
     renewed: Vault,
 }
 

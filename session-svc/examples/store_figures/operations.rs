@@ -1,4 +1,4 @@
-//! What each operation costs in a store of so many sessions: CPU time here and in the servers, latency, throughput.
+//! The cost of each operation by store size: CPU time here and in servers, latency, throughput.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ use session_svc::store::{Inserted, Replaced};
 use crate::sample::{ISSUER, handle, record, subject};
 use crate::{Measured, STAYS_MS};
 
-/// Sessions an operation is measured on, at most.
+/// The largest number of sessions an operation is measured on.
 const SAMPLES: u64 = 20_000;
 
-/// Callers at once, where there are several.
+/// Callers at once, if there are several.
 const CALLERS: usize = 32;
 
 impl Measured {
-    /// Measures each of them, and leaves as many sessions as there were.
+    /// Measures each operation, and leaves the number of sessions unchanged.
     pub(crate) async fn operations(&self, count: u64) {
         let step = usize::try_from((count / SAMPLES).max(1)).unwrap();
         let numbers: Vec<u64> = (0..count).step_by(step).collect();
@@ -67,7 +67,7 @@ impl Measured {
         .await;
     }
 
-    /// The session in a record of that version, to be sealed as the record's next one.
+    /// The session in a record of that version, to be sealed for the record's next version.
     fn opened(&self, record: &session_svc::store::Record, read: u64) -> session_svc::session::Session {
         let opened = self.renewed.open_session(record.name, read, &record.payload);
         let mut session = opened.unwrap();
@@ -87,7 +87,7 @@ impl Measured {
         self.tell(what, before, began.elapsed(), took).await;
     }
 
-    /// Loads each of them once, by many callers.
+    /// Loads each session once, by many callers.
     async fn load_at_once(&self, numbers: &[u64]) {
         let (before, began) = (self.cpu().await, Instant::now());
         let mut readers = tokio::task::JoinSet::new();

@@ -1,4 +1,4 @@
-//! Sessions of the usual size: opaque tokens, an ID token of five claims, one browser; each of another person.
+//! Sessions of usual size, one per person: opaque tokens, an ID token of five claims, one browser.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

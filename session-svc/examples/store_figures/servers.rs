@@ -1,13 +1,13 @@
-//! The servers of a `redis://` or `redis-cluster://` address, asked by themselves.
+//! The servers of a `redis://` or `redis-cluster://` address, each asked directly.
 
 use redis::FromRedisValue;
 use redis::aio::MultiplexedConnection;
 
-/// Those that hold keys: the one, or the masters.
+/// The servers that hold keys: the single one, or the masters.
 pub(crate) struct Servers(Vec<MultiplexedConnection>);
 
 impl Servers {
-    /// Of the addresses of a store; `None` where it has no servers.
+    /// Connects to the store's servers; `None` if it has none.
     pub(crate) async fn connect(url: &str) -> Option<Self> {
         let (scheme, rest) = url.split_once("://")?;
         let hosts = rest.split(['?', '/']).next().unwrap_or_default();
@@ -29,7 +29,7 @@ impl Servers {
         self.0.len()
     }
 
-    /// A number all of them tell, of each.
+    /// The value that each server reports.
     pub(crate) async fn numbers(&self, section: &str, name: &str) -> Vec<f64> {
         let mut numbers = Vec::new();
         for server in &self.0 {
@@ -38,7 +38,7 @@ impl Servers {
         numbers
     }
 
-    /// A number all of them tell, together.
+    /// The sum of the values that the servers report.
     pub(crate) async fn number(&self, section: &str, name: &str) -> f64 {
         self.numbers(section, name).await.iter().sum()
     }
@@ -51,7 +51,7 @@ impl Servers {
         keys
     }
 
-    /// How many event streams there are.
+    /// The number of event streams.
     pub(crate) async fn streams(&self) -> u64 {
         let mut streams = 0;
         for server in &self.0 {
@@ -61,7 +61,7 @@ impl Servers {
         streams
     }
 
-    /// Where the bytes go: a sample of each kind of key.
+    /// Memory by kind of key, from samples.
     pub(crate) async fn kinds(&self) {
         println!("  {} keys on {} servers", self.keys().await, self.count());
         for kind in ['s', 'i', 'o', 'e'] {

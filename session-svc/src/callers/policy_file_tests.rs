@@ -1,4 +1,4 @@
-//! What a list says, and every way it can be wrong.
+//! The content of a list, and every mistake in it.
 
 use super::*;
 use crate::callers::{AccessDenied, Callers};

@@ -1,4 +1,4 @@
-//! The decision table of an access token that is required.
+//! The decision table for a required access token.
 
 use super::*;
 use crate::session::{Scope, SessionId, SessionTokens, SessionValues, StoredToken};

@@ -7,7 +7,7 @@ use crate::session::{AccessToken, Scope, StoredToken};
 
 /// When the session's own access token expires.
 const EXPIRES_MS: u64 = 1_000_000;
-/// A minute before.
+/// A minute before it expires.
 const GOOD_UNTIL_MS: u64 = 940_000;
 
 fn target(audience: &str, scopes: &[&str]) -> ApiTarget {

@@ -1,4 +1,4 @@
-//! Each way a generation can come, one at a time; whole schedules are the edge's to try, which gives them.
+//! Each way a generation can arrive, one at a time. The edge tests whole schedules.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Store addresses: every form that is read, every mistake by its own error, no secret that is shown.
+//! Store addresses: every accepted form, a separate error for every mistake, no visible secret.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Releases side by side: what was written by an earlier one is read, what a later one wrote is kept or refused.
+//! Mixed releases: this one reads earlier texts, and keeps or rejects texts of a later one.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::session::{Cause, Claims, Device, Lifetime, SessionTokens, SessionValu
 use crate::store::embedded::EmbeddedStore;
 use crate::store::{Record, SessionStore as _};
 
-/// Texts of format 1 under the key `ff…ff`, written once; today's code has to read them for ever.
+/// Texts of format 1 under the key `ff…ff`, written once; all later code must read them.
 const VECTORS: &str = include_str!("vectors-v1.txt");
 
 fn vector(name: &str) -> Vec<u8> {
@@ -23,7 +23,7 @@ fn vector(name: &str) -> Vec<u8> {
     base16ct::lower::decode_vec(line.unwrap().trim()).unwrap()
 }
 
-/// A session with nothing that may be left out.
+/// A session without any optional field.
 fn bare_session() -> Session {
     let values = SessionValues {
         user: Claims::parse(r#"{"sub":"ada"}"#.to_owned()).unwrap(),

@@ -1,4 +1,4 @@
-//! What opens and what does not, and what a session takes.
+//! Which texts open, and the size of a session.
 
 use chassis::clock::ManualClock;
 use chassis::secret::Secret;
@@ -45,7 +45,7 @@ pub(super) fn session() -> Session {
     let token = |text: &str| StoredToken::new(text.to_owned());
     use base64::Engine as _;
     let part = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
-    // In the order of the names.
+    // Sorted by name.
     let body = serde_json::from_str::<serde_json::Value>(user)
         .unwrap()
         .to_string();

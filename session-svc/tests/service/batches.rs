@@ -1,4 +1,4 @@
-//! BatchGetSessions: each result is what GetSession answers, and roll_due says when RollSession has something to do.
+//! BatchGetSessions: each result equals GetSession's answer; roll_due says if RollSession would write.
 
 use session_proto::error::{metadata_of, reason_of};
 use session_proto::v1::batch_get_sessions_response::result::Outcome;

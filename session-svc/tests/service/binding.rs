@@ -1,4 +1,4 @@
-//! BindSession: once, to one key, at every replica.
+//! BindSession: once, to one key, valid at every replica.
 
 use session_proto::v1::{self, ErrorReason};
 use tonic::{Response, Status};

@@ -1,5 +1,5 @@
-//! `SessionClient::watch` against the real program: killed and started again, cut off, one of two replicas
-//! gone. Whatever happens in between, an ending is told, or that something may be missing.
+//! `SessionClient::watch` against the real program: killed, restarted, cut off, or one of two replicas gone.
+//! The client reports each ending, or that events may be missing.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -49,7 +49,7 @@ impl Program {
         Self { child, address }
     }
 
-    /// Kills it outright.
+    /// Kills the process with SIGKILL.
     fn kill(mut self) -> SocketAddr {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -96,7 +96,7 @@ async fn end(client: &SessionClient, created: &CreateSessionResponse) {
     within(async { while client.end_session(request.clone()).await.is_err() {} }).await;
 }
 
-/// What is told until it is live (again), but how far it is told.
+/// The items until the watch is live (again), without its progress reports.
 async fn until_live(watch: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Vec<WatchItem> {
     let mut reported = Vec::new();
     loop {
@@ -109,7 +109,7 @@ async fn until_live(watch: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Vec<
     }
 }
 
-/// What is told until `enough`.
+/// The items until `enough` returns true.
 async fn until(
     watch: &mut (impl Stream<Item = WatchItem> + Unpin),
     enough: impl Fn(&[WatchItem]) -> bool,
@@ -168,7 +168,7 @@ async fn an_ending_is_told_after_the_service_was_killed_and_started_again() {
     let mut watch = client.watch(WatchSessionsRequest::default());
     until_live(&mut watch).await;
     let _program = Program::start_at(&store, program.kill());
-    // The same watch goes on where it was, so nothing is missing.
+    // The same watch resumes where it was, so nothing is missing.
     let reported = until_live(&mut watch).await;
     assert!(
         matches!(reported.as_slice(), [WatchItem::Lost(_)]),
@@ -203,7 +203,7 @@ async fn when_one_of_two_replicas_is_killed_the_other_tells_what_happened_meanwh
     let one = Program::start(&store);
     let later = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let created = begin(&client(&[one.address])).await;
-    // On the first for certain: the second is started afterwards.
+    // On the first replica for certain: the second is started afterwards.
     let mut watch = client(&[one.address, later]).watch(WatchSessionsRequest::default());
     until_live(&mut watch).await;
     let two = Program::start_at(&store, later);
@@ -225,7 +225,7 @@ async fn when_one_of_two_replicas_is_killed_the_other_tells_what_happened_meanwh
     }
 }
 
-/// A way to a server that can be cut.
+/// A connection to a server that the test can cut.
 struct Cable {
     address: SocketAddr,
     carrier: tokio::task::JoinHandle<()>,
@@ -243,7 +243,7 @@ impl Cable {
         Self { address, carrier }
     }
 
-    /// Ends every connection; nobody answers at the address afterwards.
+    /// Ends every connection; the address accepts none afterwards.
     async fn cut(self) -> SocketAddr {
         self.carrier.abort();
         let _ = self.carrier.await;
@@ -251,7 +251,7 @@ impl Cable {
     }
 }
 
-/// Carries connections until it is dropped, and they with it.
+/// Carries connections until dropped, which also ends them.
 async fn carry(listener: TcpListener, to: SocketAddr) {
     let mut carried = JoinSet::new();
     while let Ok((mut near, _)) = listener.accept().await {

@@ -1,4 +1,4 @@
-//! CreateSession: idempotence, what it replaces, bounds, endings that come first.
+//! CreateSession: idempotence, replaced sessions, bounds, earlier endings.
 
 use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};

@@ -123,7 +123,7 @@ fn once(subject: &str, id: &str, request_id: &str) -> v1::EndSessionsRequest {
 const CALL: &str = "00000000-0000-4000-8000-000000000001";
 const REPLAY: &str = "00000000-0000-4000-8000-000000000002";
 
-/// Sealed by a replica whose key ring has a key that this one's has not.
+/// Sealed by a replica that has a key this one lacks.
 #[tokio::test]
 async fn what_a_replica_cannot_read_ends_there_and_counts() {
     for sid in ["", "sid-1"] {
@@ -309,7 +309,7 @@ async fn keeping_offline_tokens_leaves_the_offline_grant_good_at_the_provider() 
     for (scope, keep, revoked) in [
         ("openid offline_access", true, false),
         ("openid", true, true),
-        // Why a session ended is for people to read and decides nothing.
+        // The reason of an ending is for people, and decides nothing.
         ("openid offline_access", false, true),
     ] {
         for all in [true, false] {
@@ -340,7 +340,7 @@ async fn keeping_offline_tokens_leaves_the_offline_grant_good_at_the_provider() 
             if revoked {
                 world.provider.wait_for_revoked("granted").await;
             } else {
-                // One that is signed out of here afterwards is taken back whatever it was granted.
+                // After a sign-out here, the token is revoked, whatever its scopes.
                 let other = world.create(alice()).await;
                 world.one.end_session(end(&other.session_id)).await.unwrap();
                 world.provider.wait_for_revoked("refresh-0").await;

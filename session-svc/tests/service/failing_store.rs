@@ -1,4 +1,4 @@
-//! A store that fails at one moment: nobody is signed out by it, and nothing that was refused becomes good.
+//! A store that fails once: no session ends because of it, and no rejected request becomes valid.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,15 +15,15 @@ use session_svc::store::{
 
 use crate::support::*;
 
-/// What fails, and how often it works before.
+/// The failing operation, and how often it works before that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fails {
     Nothing,
     Load(u8),
     Insert(u8),
-    /// Every list.
+    /// Every list read.
     Lists,
-    /// Each list begins with as many entries whose records were lost.
+    /// Each list begins with this many entries without a record.
     Records(u8),
 }
 
@@ -31,15 +31,15 @@ pub(crate) enum Fails {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loses {
     Nothing,
-    /// That of the next removal.
+    /// The answer of the next removal.
     RemoveAnswer,
-    /// That of the next replacement.
+    /// The answer of the next replacement.
     ReplaceAnswer,
-    /// Those of all replacements.
+    /// The answers of all replacements.
     ReplaceAnswers,
-    /// That of the next removal, whose caller dies before it.
+    /// The answer of the next removal; its caller dies first.
     Caller,
-    /// None: no other server has the next removal, which is not confirmed, and one of these is the master when it is asked again.
+    /// The next removal is not confirmed: no other server has it, and one of these is the master later.
     Removal,
 }
 
@@ -49,16 +49,16 @@ pub(crate) struct FailingStore {
     fails: Arc<Mutex<Fails>>,
     loses: Arc<Mutex<Loses>>,
     refuses_removals: Arc<AtomicBool>,
-    /// Whether this is a worker's own way to the store.
+    /// Whether this is a worker's own connection to the store.
     is_of_worker: bool,
-    /// Records that were removed by a way that is no worker's.
+    /// Records removed over a connection that is not a worker's.
     removed_elsewhere: Arc<Mutex<Vec<Name>>>,
-    /// What other servers have still.
+    /// The record that other servers still have.
     elsewhere: Arc<Mutex<Option<Record>>>,
 }
 
 impl FailingStore {
-    /// That of `world`, which fails where it is told to.
+    /// The store of `world`, with scripted failures.
     pub(crate) fn over(world: &World) -> Self {
         Self {
             inner: world.store.clone(),
@@ -71,7 +71,7 @@ impl FailingStore {
         }
     }
 
-    /// Removes nothing from now on, or does again.
+    /// Rejects removals from now on, or accepts them again.
     pub(crate) fn refuses_removals(&self, refuses: bool) {
         self.refuses_removals.store(refuses, Ordering::SeqCst);
     }
@@ -91,7 +91,7 @@ impl FailingStore {
         })
     }
 
-    /// Counts a call; the one it is about fails, those after it do not.
+    /// Counts a call. The scripted call fails, and later ones succeed.
     fn step(&self, counted: impl Fn(Fails) -> Option<(u8, Fails)>) -> Result<(), StoreError> {
         let mut fails = self.fails.lock().unwrap();
         match counted(*fails) {
@@ -324,7 +324,7 @@ async fn a_replay_that_cannot_be_looked_up_ends_nothing() {
 async fn a_use_that_cannot_be_noted_is_no_success_and_may_be_repeated() {
     let world = world().await;
     let (store, mut client) = failing(&world).await;
-    // The note of the use is written, but the service does not learn of it while the caller waits.
+    // The note of the use is written, but the service does not learn it while the caller waits.
     store.loses(Loses::ReplaceAnswers);
     let mut first = tonic::Request::new(once(CALL));
     first.set_timeout(Duration::from_millis(300));
@@ -361,7 +361,7 @@ async fn a_repeated_ending_ends_what_began_before_its_first_arrival_and_nothing_
     let mut world = world().await;
     let before = world.create(alice()).await.session_id;
     let (store, mut client) = failing(&world).await;
-    // Its arrival is noted, the mark of the ending is not.
+    // The token's arrival is noted, but not the mark of the ending.
     store.fails(Fails::Insert(1));
     assert_eq!(
         reason(client.end_sessions(once(CALL)).await),

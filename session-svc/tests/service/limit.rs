@@ -1,4 +1,4 @@
-//! The limit of sessions a person may have.
+//! The limit of sessions per person.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ async fn parallel_sign_ins_leave_the_limit_and_never_end_the_session_just_made()
         made.insert(within(one).await.unwrap().session.unwrap().handle);
     }
     assert_eq!(made.len(), 60);
-    // None of them ended what is within the limit; the next one sees them all.
+    // None of them ended a session within the limit; the next sign-in sees them all.
     assert!(handles(&mut world).await.len() >= LIMIT);
     world.clock.advance_ms(1);
     let last = world.create(alice()).await.session.unwrap().handle;
@@ -67,7 +67,7 @@ async fn the_session_just_made_stays_though_others_are_younger() {
     };
     let made = world.create(late).await;
     world.one.get_session(by_id(&made.session_id)).await.unwrap();
-    // It ends no younger one, or two that sign in at once would end each other's; the next sign-in ends it.
+    // A sign-in ends no younger session, or two at once would end each other's. The next sign-in ends it.
     assert_eq!(handles(&mut world).await.len(), LIMIT + 1);
     world.create(alice()).await;
     assert_eq!(handles(&mut world).await.len(), LIMIT);
@@ -138,7 +138,7 @@ async fn a_sign_in_succeeds_although_the_limit_cannot_be_kept_and_the_next_one_k
     let mut client = world.limited_on(Arc::new(store.clone()), limited(LIMIT)).await;
     store.fails(Fails::Lists);
     for _ in 0..LIMIT + 3 {
-        // Answered with an error it would be made again, and nobody would have it.
+        // After an error the caller would create it again, and no caller would know this session.
         client.create_session(alice()).await.unwrap();
         world.clock.advance_ms(1_000);
     }

@@ -1,4 +1,4 @@
-//! ListSessions: order, pages, and page tokens that survive what changes in between.
+//! ListSessions: order, pages, and page tokens that survive concurrent changes.
 
 use session_proto::v1;
 use session_svc::session::index;
@@ -37,7 +37,7 @@ async fn a_list_is_newest_first_and_its_pages_belong_to_one_person() {
     assert_eq!(listed, handles);
 }
 
-/// All handles of Alice's list, page by page, and how many each page had.
+/// All handles of Alice's list, page by page, and the size of each page.
 async fn pages(client: &mut Client, size: i32) -> (Vec<String>, Vec<usize>) {
     let (mut handles, mut sizes, mut token) = (Vec::new(), Vec::new(), String::new());
     loop {
@@ -151,7 +151,7 @@ async fn what_is_no_page_token_of_this_list_is_refused() {
     }
 }
 
-/// Alice's record of a session, with an entry in the list of somebody else.
+/// Alice's session record, with an entry in another person's list.
 async fn entered(world: &World, handle: &str, index: Name) {
     let record = world
         .store
@@ -191,7 +191,7 @@ async fn an_index_entry_that_leads_to_somebody_else_shows_and_ends_nothing() {
         assert_eq!(ended.into_inner().ended_count, 0, "{subject} {sid}");
     }
     world.clock.advance_ms(150_000);
-    // Beyond the limit of Alice's, and not hers.
+    // Beyond Alice's limit, and not her session.
     world.create(alice()).await;
     world.one.get_session(by_id(&bobs.session_id)).await.unwrap();
 }
@@ -242,7 +242,7 @@ async fn a_page_reads_a_bounded_number_of_bytes() {
         world.clock.advance_ms(1);
     }
     let (mut handles, sizes) = pages(&mut world.one, 200).await;
-    // A megabyte and what is read at once.
+    // A megabyte, plus one read.
     assert!(sizes.iter().all(|size| (1..=48).contains(size)), "{sizes:?}");
     handles.sort();
     handles.dedup();

@@ -1,8 +1,8 @@
-//! The service over real gRPC. At the top: with an owned clock, a shared memory store and a provider that does as it is
-//! told. In folders: who may call (`callers`), refreshing tokens on several replicas (`refresh`), endings on stores that
-//! are full or stand still (`endings`), and the operator's commands (`operator`).
+//! The service over real gRPC. Top level: an owned clock, a shared memory store and a scripted provider.
+//! Folders: `callers` (access rules), `refresh` (tokens on several replicas), `endings` (full or frozen
+//! stores), `operator` (its commands).
 
-// The layouts of the redis client's futures nest deeper than the compiler's default allows.
+// The redis client's futures nest deeper than the compiler's default limit.
 #![recursion_limit = "256"]
 #![expect(
     clippy::unwrap_used,

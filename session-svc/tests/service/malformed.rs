@@ -1,4 +1,4 @@
-//! Fields that are wrong: each is named.
+//! Invalid fields: the error names each.
 
 use session_proto::timestamp::from_ms;
 use session_proto::v1;

@@ -1,4 +1,4 @@
-//! What the session service proves itself with at the provider, changed while it runs.
+//! The session service's credentials at the provider, changed while it runs.
 
 use std::io::Write;
 use std::path::Path;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// A changed file is looked at within ten seconds; only a failing test waits longer.
+/// A changed file is read within ten seconds; only a failing test waits longer.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A fresh P-256 key as PEM.
@@ -32,14 +32,14 @@ fn key() -> String {
     format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n")
 }
 
-/// Renames a text into place, as mounted secrets change.
+/// Renames a file into place, as Kubernetes updates mounted secrets.
 fn put(path: &Path, text: &str) {
     let next = path.with_extension("next");
     std::fs::write(&next, text).unwrap();
     std::fs::rename(next, path).unwrap();
 }
 
-/// What the service writes to its log.
+/// The log of the service.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -62,7 +62,7 @@ impl<'a> MakeWriter<'a> for Log {
 }
 
 impl Log {
-    /// Waits for a record that holds all of these.
+    /// Waits for a record that contains all of these.
     async fn wait_for(&self, texts: &[&str]) {
         let deadline = Instant::now() + WAIT_MAX;
         loop {
@@ -98,7 +98,7 @@ async fn serve(pairs: Vec<(&'static str, String)>) {
     session_svc::start::run(settings, runtime).await.unwrap();
 }
 
-/// A session with tokens of the provider, as soon as the service listens.
+/// A session with the provider's tokens, as soon as the service listens.
 async fn begin(client: &SessionClient, provider: &ScriptedProvider) -> String {
     let tokens = provider.sign_in("openid");
     let text = |name: &str| tokens[name].as_str().unwrap().to_owned();
@@ -123,7 +123,7 @@ async fn begin(client: &SessionClient, provider: &ScriptedProvider) -> String {
     }
 }
 
-/// Refreshes: the key that signed the client's assertion, and the one the token was bound to.
+/// Refreshes. Returns the key that signed the client's assertion, and the token's bound key.
 async fn used_keys(client: &SessionClient, session_id: &str, provider: &ScriptedProvider) -> (Value, Value) {
     let request = GetAccessTokenRequest {
         session_id: session_id.to_owned(),

@@ -1,4 +1,4 @@
-//! GetSession and RollSession: who a session is read by, how long it lives, what rolling keeps.
+//! GetSession and RollSession: how a session is looked up, how long it lives, what rolling keeps.
 
 use session_proto::error;
 use session_proto::timestamp::{from_ms, to_ms};
@@ -200,7 +200,7 @@ async fn the_device_is_kept_as_it_was_at_the_beginning_and_at_the_last_write_of_
         seen(&rolled.into_inner().session.unwrap()),
         (first.clone(), second.clone())
     );
-    // No write is due: what is told is what is kept.
+    // No write is due, so the answer equals the stored session.
     let rolled = world
         .two
         .roll_session(use_it(device("other", "192.0.2.9")))

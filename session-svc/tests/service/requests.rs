@@ -1,4 +1,4 @@
-//! Requests the tests make, and what their answers say.
+//! Requests the tests send, and helpers for their answers.
 
 use session_proto::error::{metadata_of, reason_of};
 use session_proto::v1::{self, ErrorReason};

@@ -1,4 +1,4 @@
-//! RotateCookie: one write for each rotation, at whichever replica; a copy ends the session and its person is told.
+//! RotateCookie: one write per rotation, at any replica. A copied cookie ends the session and is reported.
 
 use chassis::clock::Clock as _;
 use prost_types::Duration;
@@ -11,7 +11,7 @@ use crate::support::*;
 
 const GRACE_MS: u64 = 60_000;
 
-/// The use of a cookie whose generation is six times `id`, given for six times `parent`; 0 is the first one.
+/// A cookie use with generation `id` (six times), issued for `parent` (six times); 0 is the first.
 pub(crate) fn used(session_id: &str, id: u8, parent: u8) -> v1::RotateCookieRequest {
     let bytes = |byte: u8| if byte == 0 { Vec::new() } else { vec![byte; 6] };
     v1::RotateCookieRequest {

@@ -1,4 +1,4 @@
-//! BeginSignIn, AbandonSignIn and what CreateSession makes of them.
+//! BeginSignIn, AbandonSignIn and their effect on CreateSession.
 
 use session_proto::timestamp;
 use session_proto::v1::begin_sign_in_response::Outcome;
@@ -11,7 +11,7 @@ const NAME: &str = "0123456789abcdef0123456789abcdef";
 const FIRST: &str = "3b241101-e2bb-4255-8caf-4136c566a962";
 const SECOND: &str = "6f1c8a52-3d0e-4b7f-9a64-0c2d5e8b7a10";
 
-/// Longer than a sign-in may be under way.
+/// Longer than a sign-in may take.
 const FORGOTTEN_MS: u64 = 60_000;
 
 async fn begin(client: &mut Client, holder: &str, waiting: bool) -> v1::BeginSignInResponse {
@@ -94,7 +94,7 @@ async fn a_sign_in_that_is_given_up_or_forgotten_is_used_up() {
     world.provider.wait_for_revoked("refresh-0").await;
 }
 
-/// A network that was cut may deliver a creation seconds after the same one was done elsewhere and its session was ended.
+/// A network may deliver a creation late, after it succeeded elsewhere and the session ended.
 #[tokio::test]
 async fn a_creation_that_arrives_after_its_session_has_ended_brings_it_back_for_no_moment() {
     let mut world = world().await;
@@ -146,7 +146,7 @@ async fn giving_a_sign_in_up_ends_the_session_it_came_to() {
     assert_eq!(reason(again), ErrorReason::ErrMissingSession);
 }
 
-/// An ID token whose provider's clock is that far behind ours, in seconds.
+/// An ID token from a provider with a clock this many seconds behind ours.
 fn id_token_behind(secs: i64) -> String {
     use base64::Engine as _;
     let iat = i64::try_from(START_MS / 1_000).unwrap() - secs;

@@ -39,7 +39,7 @@ pub(crate) const START_MS: u64 = 1_700_000_000_000;
 
 pub(crate) type Client = SessionServiceClient<Channel>;
 
-/// What the provider says to the next refresh; after the last it goes on with fresh tokens.
+/// The provider's answer to the next refresh; after the last it returns fresh tokens.
 pub(crate) enum Says {
     Tokens(RefreshedTokens),
     Refuses(&'static str),
@@ -47,7 +47,7 @@ pub(crate) enum Says {
     GivesNothing,
 }
 
-/// A provider that does as it is told and counts.
+/// A scripted provider that counts its calls.
 #[derive(Clone)]
 pub(crate) struct TestProvider(Arc<Inner>);
 
@@ -86,12 +86,12 @@ impl TestProvider {
         *self.0.grants.borrow()
     }
 
-    /// How often a refresh token came a second time.
+    /// How often a refresh token was used a second time.
     pub(crate) fn reused(&self) -> usize {
         self.0.reused.load(Ordering::SeqCst)
     }
 
-    /// Lets refreshes wait, or go on.
+    /// Holds refreshes, or releases them.
     pub(crate) fn open(&self, open: bool) {
         self.0.open.send_replace(open);
     }
@@ -246,12 +246,12 @@ pub(crate) async fn world_with(limits: SessionLimits) -> World {
 }
 
 impl World {
-    /// A further service on the same store, with durations and a key of its own.
+    /// Another service on the same store, with its own durations and key.
     pub(crate) async fn another(&self, lifetime: Lifetime, key: &str) -> Client {
         self.on(Arc::new(self.store.clone()), lifetime, key).await
     }
 
-    /// A further service on another store, or on another way to this one.
+    /// Another service on another store, or on another route to this one.
     pub(crate) async fn on(&self, store: Arc<dyn SessionStore>, lifetime: Lifetime, key: &str) -> Client {
         service(
             store,
@@ -266,7 +266,7 @@ impl World {
         .await
     }
 
-    /// A further service on the same store, which listens to the transmitters of a file.
+    /// Another service on the same store, which accepts events from the transmitters of a file.
     pub(crate) async fn listening(&self, store: Arc<dyn SessionStore>, file: &str) -> Client {
         let file = session_svc::settings::signals::parse(file).expect("a file without mistakes");
         service(
@@ -282,12 +282,12 @@ impl World {
         .await
     }
 
-    /// A further service on the same store, with limits of its own.
+    /// Another service on the same store, with its own limits.
     pub(crate) async fn limited(&self, limits: SessionLimits) -> Client {
         self.limited_on(Arc::new(self.store.clone()), limits).await
     }
 
-    /// A further service with limits of its own.
+    /// Another service with its own limits.
     pub(crate) async fn limited_on(&self, store: Arc<dyn SessionStore>, limits: SessionLimits) -> Client {
         let (provider, clock) = (&self.provider, &self.clock);
         service(

@@ -1,4 +1,4 @@
-//! Refreshing while others ask, hang up, update or end the session.
+//! Refreshing while other callers ask, disconnect, update or end the session.
 
 use session_proto::v1::{self, ErrorReason};
 
@@ -126,7 +126,7 @@ async fn a_caller_whose_time_is_over_leaves_the_refresh_going() {
     hasty.set_timeout(std::time::Duration::from_millis(200));
     let mut client = world.one.clone();
     let status = within(client.get_access_token(hasty)).await.unwrap_err();
-    // The client's own clock may be the first to say so.
+    // The client's own clock may report it first.
     assert!(
         matches!(
             status.code(),

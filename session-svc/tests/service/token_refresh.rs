@@ -1,4 +1,4 @@
-//! Refreshing: every answer of the provider, and what it does to the session.
+//! Refreshing: every answer of the provider, and its effect on the session.
 
 use std::time::Duration;
 
@@ -204,7 +204,7 @@ async fn tokens_of_somebody_else_are_revoked_though_the_process_dies_with_the_re
     world.provider.says(Says::Tokens(answer));
     let call = tokio::spawn(async move { dying.get_access_token(forced(&id)).await });
     let revoked = world.provider.wait_for_revoked("refresh-1");
-    // Another replica acts on a note that is older than its writer needs.
+    // Another replica acts on a note once the note's writer has had its time.
     let time_passes = async {
         loop {
             world.clock.advance_ms(1_000);

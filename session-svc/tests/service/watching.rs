@@ -1,4 +1,4 @@
-//! WatchSessions: what is told to whom, in order, and that nothing is missed in silence.
+//! WatchSessions: which events each watcher gets, in order, and that no gap goes unreported.
 
 use session_proto::v1::session_event::Kind;
 use session_proto::v1::{self, SessionEvent};

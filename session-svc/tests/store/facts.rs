@@ -1,4 +1,4 @@
-//! What the servers of a store say of their settings and their state.
+//! What a store's servers report about their settings and state.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ async fn every_master_of_a_cluster_is_judged() {
     assert_eq!(fact(&facts, "connected_replicas").verdict, Verdict::Warning);
 }
 
-/// The server a fact names.
+/// The server of a fact.
 fn server(fact: &Finding) -> &str {
     fact.found.rsplit_once(" on ").map_or("", |(_, server)| server)
 }
@@ -65,6 +65,6 @@ async fn behind_sentinels_the_master_is_judged() {
     let store = opened(&servers.url()).await;
     let facts = store.facts().await.unwrap();
     assert_eq!(fact(&facts, "role").found, "master");
-    // One replica, which no write waits for.
+    // One replica, which writes do not wait for.
     assert_eq!(fact(&facts, "connected_replicas").verdict, Verdict::Warning);
 }

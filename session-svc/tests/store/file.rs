@@ -1,4 +1,4 @@
-//! The file store _keeps the contract, across restarts too, and tells clearly why it cannot open.
+//! The file store keeps the contract, across restarts too, and says clearly why it cannot open.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A file that lost part of itself is an error at the start, for the tool too, and never an abort. An empty file is no new store.
+//! A file that lost data fails at start, also for the tool, without an abort. Empty files fail too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -19,7 +19,7 @@ fn open(path: &Path) -> Result<EmbeddedStore, FileError> {
     EmbeddedStore::open(path, Arc::new(ManualClock::new(SOME_TIME_MS)))
 }
 
-/// A file of some hundred sessions: closed, or as a process that was killed leaves it.
+/// A file of some hundred sessions: closed, or as a killed process leaves it.
 fn written(closed: bool) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sessions");
@@ -45,7 +45,7 @@ fn written(closed: bool) -> Vec<u8> {
     bytes
 }
 
-/// Something that happens to files.
+/// Damage to a file.
 #[derive(Clone, Debug)]
 enum Harm {
     Flip { at: usize, bit: u8 },
@@ -67,7 +67,7 @@ fn harm() -> impl Strategy<Value = Harm> {
 const PAGE: usize = 4_096;
 
 impl Harm {
-    /// Half of it falls upon what is in use, which is at the beginning of the file.
+    /// Half of the damage hits the used part, which is at the start of the file.
     fn done_to(&self, bytes: &mut Vec<u8>) {
         let used = bytes.len().min(2 * 1024 * 1024);
         match *self {
@@ -110,7 +110,7 @@ fn a_damaged_file_is_told_and_never_met_again_and_again() {
         };
         harm.done_to(&mut bytes);
         std::fs::write(&path, &bytes).unwrap();
-        // A file that was closed is believed, and a damaged page met when it is needed: once, since every page is checked then.
+        // A closed file opens unchecked; a damaged page fails once, then all are checked.
         let first = catch_unwind(AssertUnwindSafe(|| open(&path).map(drop).is_ok()));
         let second = catch_unwind(AssertUnwindSafe(|| open(&path).map(drop).is_ok()));
         prop_assert!(second.is_ok(), "a second start panics, the first {first:?}");
@@ -133,7 +133,7 @@ fn a_file_that_lost_a_page_in_use_is_damaged() {
         open(&path).err().unwrap().problem,
         FileProblem::Damaged(_)
     ));
-    // Again, and by the program itself.
+    // Again, with the program itself.
     let started = session_svc(&path, &[]);
     assert_eq!(started.0, 1, "{started:?}");
     assert!(

@@ -1,8 +1,8 @@
-//! kill -9 while writing loses no acknowledged write, and the file always opens again; a full disk is told
-//! and needs no restart.
+//! kill -9 while writing loses no acknowledged write, and the file always opens again. A full disk is
+//! reported and needs no restart.
 //!
-//! These tests start themselves again as the process that is killed or limited. That one speaks on stderr: what is on
-//! stdout is the test runner's.
+//! These tests start themselves as the process that is killed or limited. That process writes to stderr,
+//! because the test runner uses stdout.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -20,7 +20,7 @@ use crate::lists;
 
 const FULL: &str = "file_killed::a_full_disk_is_told_and_writing_goes_on_when_there_is_room";
 const KILLED: &str = "file_killed::killed_processes_lose_no_acknowledged_write_and_the_file_opens_again";
-/// Longest the full disk may take to be told, or to be forgotten.
+/// The longest until a full disk is reported, or reported as free again.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 const ROUNDS: usize = 20;
@@ -50,7 +50,7 @@ fn a_full_disk_is_told_and_writing_goes_on_when_there_is_room() {
     }
 }
 
-/// Writes without end and says `name version` for every acknowledged write, `name 0` for a removal.
+/// Writes without end. Prints `name version` for every acknowledged write, `name 0` for a removal.
 async fn write(path: PathBuf, round: &str) {
     let store = Arc::new(EmbeddedStore::open(&path, Arc::new(SystemClock)).unwrap());
     let writers = (0..WRITERS).map(|writer| {
@@ -119,7 +119,7 @@ async fn kill_again_and_again() {
     let path = directory.path().join("sessions");
     let mut written: HashMap<String, u64> = HashMap::new();
     for round in 0..ROUNDS {
-        // From the very first writes on to some hundreds, so that the kill falls into every phase.
+        // From the first writes to some hundreds, so that kills hit every phase.
         written.extend(one_life(&path, round, 1 + round * round * 3));
         verify(&path, &written).await;
     }
@@ -177,7 +177,7 @@ async fn verify(path: &Path, written: &HashMap<String, u64>) {
             .parse::<usize>()
             .unwrap()
             .is_multiple_of(3);
-        // What came after the last acknowledgement may have been written or not.
+        // Writes after the last acknowledgement may be missing or not.
         let allowed = match version {
             1 => found == 1 || found == 2 || (third && found == 0),
             2 => found == 2 || (third && found == 0),
@@ -201,7 +201,7 @@ const BLOCKS: &str = "24576";
 fn fill_the_disk() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new("sh");
-    // The signal a process gets beyond its limit would end it; ignored, the write fails as on a full disk.
+    // Beyond its limit a process gets a fatal signal. If ignored, the write fails as on a full disk.
     command.args([
         "-c",
         "trap '' XFSZ; ulimit -S -f \"$1\"; shift; exec \"$@\"",
@@ -224,7 +224,7 @@ fn fill_the_disk() {
     assert!(writing.0.wait().unwrap().success());
 }
 
-/// Says "full" when the store does, and "room" when it writes again and everything acknowledged is there.
+/// Prints "full" when the store is full, and "room" when it writes again with every acknowledged record.
 async fn write_until_there_is_room(path: &Path) {
     let store = EmbeddedStore::open(path, Arc::new(SystemClock)).unwrap();
     let mut acknowledged = Vec::new();
@@ -253,7 +253,7 @@ async fn write_until_there_is_room(path: &Path) {
                     matches!(store.check().await, Err(StoreError::Full)),
                     "not ready while full"
                 );
-                // Not while the file is being opened again, but right after.
+                // Not while the file is being reopened, but right after.
                 while !store.load(numbered(0)).await.is_ok_and(|found| found.is_some()) {
                     assert!(started.elapsed() < WAIT_MAX, "reading does not go on");
                     tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! What keeps the sessions: every adapter under one contract, on real servers and real disks, and on their bad days.
+//! Session stores: every adapter under one contract, on real servers and disks, and on failures.
 
 // The layouts of the redis client's futures nest deeper than the compiler's default allows.
 #![recursion_limit = "256"]

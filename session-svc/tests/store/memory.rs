@@ -1,4 +1,4 @@
-//! The memory store _keeps the contract, and its own bounds.
+//! The memory store keeps the contract and its own limits.
 
 use std::sync::Arc;
 use std::time::Duration;

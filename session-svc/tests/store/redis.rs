@@ -1,4 +1,4 @@
-//! The Redis store keeps the contract on a real server, and survives that server's bad days.
+//! The Redis store keeps the contract on a real server, and survives that server's failures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,13 +22,13 @@ async fn connect(url: &str) -> Arc<dyn SessionStore> {
     open_store(&settings, Arc::new(SystemClock)).await.unwrap()
 }
 
-/// Time passes by itself; this waits until the server's clock is past it.
+/// Real time: waits until the server's clock has passed it.
 fn pass_on(store: &Arc<dyn SessionStore>) -> Pass {
     let store = Arc::clone(store);
     Box::new(move |ms| {
         let store = Arc::clone(&store);
         Box::pin(async move {
-            // The store's idea of the server's time may be off by half a round trip.
+            // The store's estimate of the server's time may be off by half a round trip.
             let until = store.now_ms() + ms + 20;
             eventually("time to pass", || async { store.now_ms() >= until }).await;
         })
@@ -87,7 +87,7 @@ async fn the_servers_clock_decides_whatever_ours_says() {
     }
 }
 
-/// Sessions of the test below: enough that sorted sets are shared by many indexes.
+/// Sessions of the test below: enough that indexes share sorted sets.
 const MANY: u64 = 50_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -105,7 +105,7 @@ async fn fifty_thousand_created_and_expired_leave_no_key_but_the_events() {
                 let (person, sid) = (numbered(number % 5_000), fresh_name());
                 let one = record(&*store, 300 + number % 300, &[person, sid]);
                 store.insert(one.clone(), Vec::new()).await.unwrap();
-                // Some are prolonged, some are ended, some refresh, some were asked for by name.
+                // Some are rolled, some ended, some refresh, some were created with a request name.
                 match number % 5 {
                     0 => {
                         let prolonged = Record {
@@ -145,7 +145,7 @@ async fn an_index_that_is_written_again_and_again_keeps_only_live_entries() {
     for _ in 0..30 {
         let one = record(&*store, 30, &[subject]);
         store.insert(one.clone(), Vec::new()).await.unwrap();
-        // Gone by the server's own clock.
+        // Expired by the server's own clock.
         eventually("expiry", || async {
             store.load(one.name).await.unwrap().is_none()
         })
@@ -165,7 +165,7 @@ async fn an_index_that_is_written_again_and_again_keeps_only_live_entries() {
     );
 }
 
-/// How many requests arrived is counted on the wire: what a script does inside the server is no round trip.
+/// Requests are counted on the wire: a script's inner commands are no round trips.
 #[tokio::test]
 async fn each_operation_is_one_round_trip() {
     let (server, store) = single().await;
@@ -262,7 +262,7 @@ async fn a_server_that_is_away_is_unavailable_and_comes_back_without_a_restart()
     unavailable(store.insert(record(&*store, 60_000, &[]), Vec::new()).await);
     unavailable(store.check().await);
     assert!(started.elapsed() < Duration::from_secs(8));
-    // The listener is told, within the time an ending may take.
+    // The listener gets an error, within the time an ending may take.
     let cut = tokio::time::timeout(Duration::from_secs(2), stream.next())
         .await
         .expect("told in time");
@@ -284,7 +284,7 @@ async fn a_server_that_is_away_is_unavailable_and_comes_back_without_a_restart()
         store.insert(two, b"created".to_vec()).await.unwrap(),
         Inserted::Done
     );
-    // This server kept nothing, so what was published before is lost, and that is said.
+    // This server kept nothing, so earlier events are lost, and the store reports that.
     let started = Instant::now();
     let mut resumed = loop {
         match store.published(Some(position.clone())).await {
@@ -334,7 +334,7 @@ async fn each_worker_has_one_connection_of_its_own_to_the_same_records() {
             .filter(|line| line.contains("addr="))
             .count()
     };
-    // The store's own one, and the one that asks.
+    // The store's own connection, and the one that asks.
     eventually("nobody else to be connected", || async { clients() == 2 }).await;
     let workers = [store.for_worker().unwrap(), store.for_worker().unwrap()];
     for worker in workers.iter().cycle().take(6) {
@@ -345,7 +345,7 @@ async fn each_worker_has_one_connection_of_its_own_to_the_same_records() {
     eventually("their connections to close", || async { clients() == 2 }).await;
 }
 
-/// Writes are not repeated: each of them would fail once on every worker that was idle while the server was restarted.
+/// Writes are not retried: after a server restart each idle worker would fail once.
 #[tokio::test]
 async fn a_restarted_server_fails_no_write_of_a_worker_that_was_idle() {
     let (server, store) = single().await;
@@ -356,7 +356,7 @@ async fn a_restarted_server_fails_no_write_of_a_worker_that_was_idle() {
             let written = worker.insert(record(&**worker, 60_000, &[]), Vec::new()).await;
             assert_eq!(written.unwrap(), Inserted::Done);
         }
-        // As a restart does, and sooner than the connections are verified by themselves.
+        // As a restart does, and sooner than the connections check themselves.
         server.ask("CLIENT KILL TYPE normal SKIPME yes");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -1,4 +1,4 @@
-//! The Redis store on a cluster: the contract, and a node that goes away.
+//! The Redis store on a cluster: the contract, and a lost node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ async fn the_contract_holds_on_a_cluster() {
 async fn a_thousand_created_and_expired_leave_no_key_but_the_events() {
     let cluster = Cluster::start(Engine::Redis);
     let store = connect(&cluster.url()).await;
-    // At once, but for those who would wait longer for a turn than a call may take.
+    // At once, except those that would wait for a turn longer than a call may take.
     let turns = Arc::new(tokio::sync::Semaphore::new(100));
     let writers = (0..1_000_u64).map(|number| {
         let (store, turns) = (Arc::clone(&store), Arc::clone(&turns));
@@ -103,7 +103,7 @@ async fn a_node_that_is_away_takes_only_its_own_sessions_and_gives_way_when_it_i
         })
         .await;
     }
-    // It kept nothing on disk, so its sessions are gone; new ones are kept again.
+    // The node kept nothing on disk, so its sessions are gone; new ones are stored again.
     cluster.nodes[victim].start_again();
     cluster.wait_until_whole();
     for one in &its {
@@ -124,7 +124,7 @@ async fn an_entry_whose_record_was_never_written_is_not_listed() {
     let store = connect(&cluster.url()).await;
     let kept = record(&*store, 60_000, &[named("subject")]);
     store.insert(kept.clone(), Vec::new()).await.unwrap();
-    // What a crash between the two steps leaves: an entry, and no record.
+    // A crash between the two steps leaves an entry without a record.
     let lost = record(&*store, 60_000, &[named("subject")]);
     store.insert(lost.clone(), Vec::new()).await.unwrap();
     let key = record_key(lost.name);

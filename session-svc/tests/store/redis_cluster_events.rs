@@ -1,4 +1,4 @@
-//! The events of a cluster: divided over its nodes, heard by everybody, and on the move.
+//! The events of a cluster: spread over its nodes, received by every replica, and moving between nodes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::redis_server::{Engine, RedisServer, record_key};
 
 type Hearing = BoxStream<'static, Result<StoreUpdate, StoreError>>;
 
-/// What the names of streams begin with.
+/// The prefix of stream names.
 const STREAMS: &str = "vestibule:e";
 
 async fn connect(url: &str) -> Arc<dyn SessionStore> {
@@ -30,7 +30,7 @@ async fn publish(store: &Arc<dyn SessionStore>, payload: &[u8]) -> Record {
     one
 }
 
-/// The lines of an answer that are streams' names.
+/// The lines of an answer that name streams.
 fn streams(node: &RedisServer) -> Vec<String> {
     let names = node.ask(&format!("KEYS {STREAMS}*"));
     let names = names.lines().filter(|line| line.starts_with(STREAMS));
@@ -42,7 +42,7 @@ fn length(node: &RedisServer, stream: &str) -> usize {
     answer.trim().trim_start_matches(':').parse().unwrap()
 }
 
-/// What is published after a position, once it can be heard.
+/// The events after a position, once they can be read.
 async fn heard_again(store: &Arc<dyn SessionStore>, position: &str) -> Hearing {
     loop {
         match store.published(Some(position.to_owned())).await {
@@ -53,7 +53,7 @@ async fn heard_again(store: &Arc<dyn SessionStore>, position: &str) -> Hearing {
     }
 }
 
-/// The next event, whatever was missed before.
+/// The next event, whether or not some were missed before.
 async fn next_event(stream: &mut Hearing) -> Vec<u8> {
     loop {
         if let StoreUpdate::Event { payload, .. } = said(stream).await {
@@ -79,7 +79,7 @@ async fn every_node_publishes_the_events_of_its_own_records_and_everybody_hears_
     assert_eq!(heard.len(), 150);
     for (node, records) in cluster.nodes.iter().zip(records) {
         let streams = streams(node);
-        // Besides the events there is the mark of who listens, in each stream.
+        // Each stream holds the events and the mark of its listeners.
         let published: usize = streams.iter().map(|stream| length(node, stream) - 1).sum();
         assert_eq!(published, records, "{streams:?}");
         assert!(streams.len() >= 10, "{streams:?}");
@@ -96,7 +96,7 @@ async fn a_write_whose_answer_is_lost_is_heard_or_told_as_missed() {
     let owner = cluster.owner(&record_key(one.name));
     cluster.nodes[owner].signal("STOP");
     let lost = store.replace(next(&one, b"x"), 1, Some(b"rolled".to_vec())).await;
-    // Who listens knows that it hears nothing.
+    // The listener sees that its stream is cut.
     while stream.next().await.unwrap().is_ok() {}
     cluster.nodes[owner].signal("CONT");
     assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
@@ -118,7 +118,7 @@ async fn a_stream_that_moves_to_another_node_is_followed_there() {
     let has_event = |name: &String| length(&cluster.nodes[from], name) > 1;
     let name = streams(&cluster.nodes[from]).into_iter().find(has_event).unwrap();
     move_slot(&cluster, &name, from, (from + 1) % 3);
-    // Its record stayed: the event goes into a stream beside it.
+    // The session's record did not move: the event goes into another stream.
     let read = store.replace(next(&one, b"x"), 1, Some(b"after".to_vec())).await;
     read.unwrap();
     for number in 0..50_u8 {

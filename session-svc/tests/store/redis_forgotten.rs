@@ -1,4 +1,4 @@
-//! A load balancer before Redis that forgets idle connections: nothing comes over them any more, without an error on either side.
+//! A load balancer that forgets idle Redis connections: they carry nothing, without an error on either side.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::redis_server::RedisServer;
 struct Balancer {
     port: u16,
     forgotten: watch::Sender<()>,
-    /// Connections that were forgotten and that their client has closed since.
+    /// Forgotten connections that the client has closed since.
     given_up: watch::Sender<usize>,
     _server: RedisServer,
 }
@@ -51,12 +51,12 @@ impl Balancer {
         open_store(&settings, Arc::new(SystemClock)).await.unwrap()
     }
 
-    /// Forgets the connections there are; new ones are carried.
+    /// Forgets the current connections; carries new ones.
     fn forget(&self) {
         self.forgotten.send_replace(());
     }
 
-    /// Waits until the store has given up a connection that was forgotten.
+    /// Waits until the store has closed a forgotten connection.
     async fn is_given_up(&self) {
         let mut given_up = self.given_up.subscribe();
         given_up.wait_for(|count| *count > 0).await.unwrap();
@@ -95,7 +95,7 @@ async fn a_read_over_a_forgotten_connection_is_repeated_over_a_new_one() {
     assert!(matches!(&*many, [Ok(Some(_))]));
     balancer.forget();
     assert_eq!(listed(&*store, subject, 10).await.unwrap().len(), 1);
-    // Those that come at once share the new one.
+    // Simultaneous calls share the new connection.
     balancer.forget();
     let loads = (0..20).map(|_| store.load(one.name));
     for loaded in futures_util::future::join_all(loads).await {
@@ -116,7 +116,7 @@ async fn a_write_meets_no_connection_that_was_forgotten_while_idle() {
     assert!(store.remove(one.name, b"ended".to_vec()).await.unwrap().is_some());
 }
 
-/// Each call reads before it writes, so the write goes over the connection that the read has made.
+/// Each call reads before it writes, so the write uses the read's connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_of_the_session_api_fails_over_a_forgotten_connection() {
     let balancer = Balancer::start().await;

@@ -15,15 +15,15 @@ use crate::redis_server::{RedisServer, index_key, order_key};
 /// Sessions of one person.
 const MANY: usize = 10_000;
 
-/// The largest page the service gives.
+/// The largest page the service returns.
 const PAGE: usize = 200;
 
-/// What a page may take the server, on the average: a millisecond, and room for slow machines.
+/// The average server time a page may take: a millisecond, plus room for slow machines.
 const PAGE_MICROS: f64 = 3_000.0;
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// Names of a person's and a provider session's list that share no set with others, as hashes do.
+/// Names of a person's and a provider session's list that share no set, as hashes do.
 fn names() -> (Name, Name) {
     let name = fresh_name().to_string();
     (
@@ -81,7 +81,7 @@ async fn many(store: &dyn SessionStore, count: usize, person: Name, sid: Name) -
     newest_first.into_iter().map(|(_, name)| name).collect()
 }
 
-/// All names of a list, in pages of so many.
+/// All names of a list, in pages of this size.
 async fn pages(store: &dyn SessionStore, index: Name, limit: usize) -> Vec<Name> {
     let (mut names, mut after) = (Vec::new(), None);
     loop {
@@ -94,7 +94,7 @@ async fn pages(store: &dyn SessionStore, index: Name, limit: usize) -> Vec<Name>
     }
 }
 
-/// Microseconds of its processor the server has used.
+/// CPU time the server has used, in microseconds.
 fn used_micros(server: &RedisServer) -> f64 {
     let observed = server.ask("INFO cpu");
     let secs = |name: &str| -> f64 {
@@ -123,7 +123,7 @@ async fn paged(store: &dyn SessionStore, index: Name, loading: bool) -> (Vec<Nam
     }
 }
 
-/// Judges what the calls since `before` took the server, its answers included; time, on a machine that does other work, tells nothing.
+/// Checks the server's CPU time since `before`, answers included; elapsed time is unreliable.
 fn bounded(server: &RedisServer, before: f64, calls: u64, what: &str) {
     let each = (used_micros(server) - before) / calls as f64;
     eprintln!("{what}: {each:.0} µs each of {calls} calls");
@@ -135,7 +135,7 @@ async fn a_page_of_ten_thousand_is_a_matter_of_microseconds_for_the_server() {
     let (server, store) = opened().await;
     let (person, sid) = names();
     let newest_first = many(&*store, MANY, person, sid).await;
-    // Learnt by the server once.
+    // The server loads the script once.
     store.list(fresh_name(), None, 1).await.unwrap();
 
     let before = used_micros(&server);
@@ -176,7 +176,7 @@ async fn what_has_expired_is_trimmed_from_both_orders_a_bounded_number_at_a_time
         "{}",
         left(index_key(person))
     );
-    // The other order is not kept where the set is small.
+    // Small sets have no second order.
     assert!(
         left(order_key(person)).starts_with("*0\r\n"),
         "{}",

@@ -13,14 +13,14 @@ use crate::contract::{Bench, Pass, eventually, record};
 use crate::redis_server::{Engine, RedisServer};
 use crate::sentinels::Sentinels;
 
-/// The rights docs ask an operator to give: its own keys, and the commands the store uses.
+/// The documented rights: the store's own keys and commands.
 const RIGHTS: &str = "~vestibule:* +get +mget +set +del +exists +getrange +pexpire +pexpireat +zadd +zrem +zrange \
                       +xadd +xtrim +xread +xrange +xrevrange +eval +evalsha +time +ping +unwatch +select";
 
-/// Further rights behind Sentinels, where a server is asked whether it is the master, and its replicas by way of it.
+/// Further rights behind Sentinels: the store asks a server for its role and its replicas.
 const BEHIND_SENTINELS: [&str; 2] = ["+role", "+wait"];
 
-/// Further rights in a cluster, whose nodes are asked who has what.
+/// Further rights in a cluster: the store asks nodes for the slots.
 const IN_A_CLUSTER: &str = "+cluster|slots";
 
 const PASSWORD: &str = "p@ss:w/rd?+#";
@@ -30,7 +30,7 @@ fn secured(certificates: &Certificates, clients: &str) -> RedisServer {
     RedisServer::start(&texts(&secured_arguments(certificates, clients)))
 }
 
-/// TLS only, and no user but one.
+/// TLS only, and a single user.
 fn secured_arguments(certificates: &Certificates, clients: &str) -> Vec<String> {
     let (ca, cert, key) = (
         certificates.text("ca.pem"),
@@ -56,7 +56,7 @@ async fn try_connect(url: &str) -> Result<Arc<dyn SessionStore>, OpenError> {
     open_store(&settings, Arc::new(SystemClock)).await
 }
 
-/// Arguments of a server that speaks TLS on a second port, among its own kind too, and knows the user.
+/// Arguments of a server with TLS on a second port, also between servers, and with the user.
 fn beside_plain(certificates: &Certificates) -> (Vec<String>, Vec<String>) {
     let files = [
         ("--tls-ca-cert-file", "ca.pem"),
@@ -91,7 +91,7 @@ fn texts(arguments: &[String]) -> Vec<&str> {
 
 async fn bench(url: &str) -> Bench {
     let (store, other) = (try_connect(url).await.unwrap(), try_connect(url).await.unwrap());
-    // Its first connections are made by then; on a busy machine they take longer than opening waits.
+    // Its first connections are open by then; on a busy machine they take longer than opening waits.
     eventually("the store to be reached", || async {
         store.check().await.is_ok()
     })
@@ -223,14 +223,14 @@ async fn a_password_changed_in_the_file_of_the_address_is_used_without_a_restart
         .unwrap();
     store.check().await.unwrap();
 
-    // An address that does not work breaks nothing: the connection in use stays.
+    // An address that does not work changes nothing: the current connection stays.
     std::fs::write(&file, address("not-known-yet")).unwrap();
     eventually("the server to be asked with the new password", || async {
         store.check().await.unwrap();
         server.ask("ACL LOG").contains("sessions")
     })
     .await;
-    // Neither does one of another kind, or none at all.
+    // The same holds for another kind of store, or none at all.
     std::fs::write(&file, "memory:").unwrap();
     store.check().await.unwrap();
 

@@ -76,7 +76,7 @@ async fn sessions_survive_the_masters_death_and_only_errors_that_pass_are_seen()
         .await;
     assert_eq!(changed.unwrap(), Replaced::Done);
 
-    // Listeners are back as well.
+    // Listeners have resumed as well.
     eventually("events to be heard again", || async {
         store.published(None).await.is_ok()
     })
@@ -85,7 +85,7 @@ async fn sessions_survive_the_masters_death_and_only_errors_that_pass_are_seen()
     store.remove(before[1].name, b"ended".to_vec()).await.unwrap();
     assert_eq!(received(&mut stream).await.0, b"ended");
 
-    // The old master comes back as a replica; nobody writes to it.
+    // The old master returns as a replica; no client writes to it.
     servers.servers[0].start_again();
     assert_eq!(store.load(before[1].name).await.unwrap(), None);
 }

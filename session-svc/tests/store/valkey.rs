@@ -1,4 +1,4 @@
-//! Valkey keeps the contract as Redis does: alone, behind Sentinels, as a cluster.
+//! Valkey keeps the contract like Redis: alone, behind Sentinels, as a cluster.
 
 use std::sync::Arc;
 

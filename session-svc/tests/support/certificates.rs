@@ -1,11 +1,11 @@
-//! A certificate authority for one test: its certificate, one for a server on loopback, one for a client.
+//! A certificate authority for one test: its own certificate, one for a loopback server, one for a client.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// PEM files in a directory that goes with this value.
+/// PEM files in a directory that is removed with this value.
 pub(crate) struct Certificates {
     directory: TempDir,
 }
@@ -24,7 +24,7 @@ const NEW: [&str; 9] = [
 ];
 
 impl Certificates {
-    /// Makes all of them.
+    /// Creates all of them.
     pub(crate) fn make() -> Self {
         let made = Self {
             directory: tempfile::tempdir().unwrap(),
@@ -35,7 +35,7 @@ impl Certificates {
         made
     }
 
-    /// Makes an authority: `NAME.pem` and `NAME.key`.
+    /// Creates an authority: `NAME.pem` and `NAME.key`.
     pub(crate) fn authority(&self, name: &str) {
         let (key, cert) = (
             self.path(&format!("{name}.key")),
@@ -45,7 +45,7 @@ impl Certificates {
         openssl(&NEW, &[("-keyout", &key), ("-out", &cert)], &["-subj", &subject]);
     }
 
-    /// Makes a certificate of an authority, with one extension: `NAME.pem` and `NAME.key`.
+    /// Issues a certificate with one extension: `NAME.pem` and `NAME.key`.
     pub(crate) fn issue(&self, authority: &str, name: &str, extension: &str) {
         let file = |name: &str, kind: &str| self.path(&format!("{name}.{kind}"));
         let subject = format!("/CN={name}");
@@ -66,7 +66,7 @@ impl Certificates {
         openssl(&NEW, &files, &options);
     }
 
-    /// A file: `ca`, `server`, `client` or what was made since, with `.pem` or `.key`.
+    /// A file: `ca`, `server`, `client` or a later one, with `.pem` or `.key`.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }

@@ -1,4 +1,4 @@
-//! A cluster on loopback: three masters, and a replica of each if asked for.
+//! A cluster on loopback: three masters, with replicas on request.
 
 #![expect(clippy::expect_used, reason = "a failure here fails the test")]
 
@@ -31,7 +31,7 @@ impl Cluster {
             let bus = free_port().to_string();
             let mut arguments = vec!["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
             arguments.extend(["--cluster-config-file", "nodes.conf", "--cluster-port", &bus]);
-            // A node that is away takes only its own slots with it.
+            // A missing node takes only its own slots with it.
             arguments.extend(["--cluster-require-full-coverage", "no"]);
             arguments.extend(further);
             RedisServer::start_on(engine, &arguments)
@@ -62,7 +62,7 @@ impl Cluster {
         cluster
     }
 
-    /// Waits until every node says that all slots are served and every replica has what its master has.
+    /// Waits until every node reports all slots served and every replica in sync.
     pub(crate) fn wait_until_whole(&self) {
         self.wait_until("a whole cluster", |node| {
             let facts = node.ask("CLUSTER INFO");
@@ -72,7 +72,7 @@ impl Cluster {
         });
     }
 
-    /// Waits until every node but the ones left out says that a node has failed over.
+    /// Waits until every node except those left out reports a failover.
     pub(crate) fn wait_until_served_without(&self, dead: usize) {
         let started = Instant::now();
         let others = || self.nodes.iter().enumerate().filter(|(at, _)| *at != dead);

@@ -1,4 +1,4 @@
-//! A list's records, as those who list sessions read them.
+//! A list's records, as callers that list sessions read them.
 
 use session_svc::store::{Name, Record, SessionStore, StoreError};
 

@@ -1,4 +1,4 @@
-//! A way to a server that can be cut, and can be slow.
+//! A connection to a server that the test can cut or slow down.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
@@ -12,10 +12,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// What is on its way is kept in pieces of at most so many bytes.
+/// The largest piece in transit, in bytes.
 const PIECE: usize = 16_384;
 
-/// Forwards from a port of its own until dropped.
+/// Forwards from its own port until dropped.
 pub(crate) struct Proxy {
     /// Its port on 127.0.0.1.
     pub(crate) port: u16,
@@ -42,12 +42,12 @@ impl Proxy {
         proxy
     }
 
-    /// What comes from the server arrives this much later from now on.
+    /// Delays the server's data by this from now on.
     pub(crate) fn delay(&self, delay: Duration) {
         self.delay_ms.store(delay.as_millis() as u64, Ordering::SeqCst);
     }
 
-    /// Cuts every connection; nobody gets through any more.
+    /// Cuts every connection, and rejects new ones.
     pub(crate) fn cut(&self) {
         self.is_cut.send_replace(true);
     }
@@ -65,7 +65,7 @@ async fn forward(client: TcpStream, target: u16, delay_ms: Arc<AtomicU64>, mut c
     }
 }
 
-/// Each piece leaves when its time has come; those behind it are not held up any longer than it is.
+/// Each piece leaves when its delay has passed; the later pieces wait no longer than it.
 async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay_ms: Arc<AtomicU64>) {
     let (sender, mut pieces) = mpsc::unbounded_channel::<(Instant, Vec<u8>)>();
     let reading = async move {

@@ -1,4 +1,4 @@
-//! Real Redis and Valkey servers for tests: each on a free port of loopback, in a directory of its own,
+//! Real Redis and Valkey servers for tests: each on its own free loopback port and in its own directory,
 //! killed when dropped.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
@@ -19,12 +19,12 @@ const START: Duration = Duration::from_secs(20);
 /// Attempts to start on a free port: another process may take it first.
 const ATTEMPTS: usize = 5;
 
-/// Below the range from which systems give outgoing connections their ports: one of those could take a port
-/// between its choice and its use.
+/// Below the range for outgoing connections, so that no outgoing connection takes a port between its choice
+/// and its use.
 const PORT_MIN: u16 = 12_000;
 const PORT_MAX: u16 = 32_000;
 
-/// Which program serves.
+/// The server program.
 #[derive(Clone, Copy)]
 pub(crate) enum Engine {
     Redis,
@@ -54,7 +54,7 @@ pub(crate) struct RedisServer {
     configuration: Option<String>,
 }
 
-/// A port nobody listens on at this moment.
+/// A port that is free at this moment.
 pub(crate) fn free_port() -> u16 {
     loop {
         let drawn = RandomState::new().build_hasher().finish() % u64::from(PORT_MAX - PORT_MIN);
@@ -66,12 +66,12 @@ pub(crate) fn free_port() -> u16 {
 }
 
 impl RedisServer {
-    /// Starts one without persistence, with further arguments; `PORT` in them becomes its port, `TLSPORT` another.
+    /// Starts a server without persistence. `PORT` in the arguments becomes its port, `TLSPORT` another.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         Self::start_on(Engine::Redis, arguments)
     }
 
-    /// The same, saying which program.
+    /// The same, for this program.
     pub(crate) fn start_on(engine: Engine, arguments: &[&str]) -> Self {
         Self::start_with(engine, arguments, None)
     }
@@ -161,12 +161,12 @@ impl RedisServer {
         false
     }
 
-    /// What it logged.
+    /// The server's log.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 
-    /// Changes the arguments it is started again with.
+    /// Changes the arguments for the next start.
     pub(crate) fn set_arguments(&mut self, arguments: &[&str]) {
         self.arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
     }
@@ -208,7 +208,7 @@ impl RedisServer {
     pub(crate) fn wait_until_copied(&self) {
         let started = Instant::now();
         let written = number(&self.ask("INFO replication"), "master_repl_offset:").unwrap();
-        // A replica that has just come stands at 0 and acknowledges nothing for up to a second.
+        // A new replica stands at 0 and acknowledges nothing for up to a second.
         let written = written.max(1);
         loop {
             self.ask("PUBLISH copied now");
@@ -238,21 +238,21 @@ impl Drop for RedisServer {
     }
 }
 
-/// The number behind a name in what a server says of itself.
+/// The number after a name in the server's INFO text.
 fn number(facts: &str, name: &str) -> Option<u64> {
     let digits = facts.split_once(name)?.1;
     let end = digits.find(|character: char| !character.is_ascii_digit());
     digits[..end.unwrap_or(digits.len())].parse().ok()
 }
 
-/// Hears every command clients send to a server, scripts' own excluded.
+/// Records every command clients send to a server, without those of scripts.
 pub(crate) struct Monitor {
     lines: tokio::sync::Mutex<tokio::io::Lines<tokio::io::BufReader<tokio::net::TcpStream>>>,
     port: u16,
 }
 
 impl RedisServer {
-    /// Begins to hear the commands.
+    /// Begins to record the commands.
     pub(crate) async fn monitor(&self) -> Monitor {
         use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
         let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", self.port))
@@ -269,7 +269,7 @@ impl RedisServer {
 }
 
 impl Monitor {
-    /// Names of the commands sent since the last time, the store's looks at the clock and the role left out.
+    /// Names of the commands since the last call, without the store's clock and role checks.
     pub(crate) async fn received(&self) -> Vec<String> {
         let lines = self.lines().await;
         let names = lines.iter().filter(|line| !line.contains(" lua] "));
@@ -285,9 +285,9 @@ impl Monitor {
         names.filter(|name| name != "TIME" && name != "ROLE").collect()
     }
 
-    /// All that was sent since the last time, as the server shows it.
+    /// All commands since the last call, as the server prints them.
     pub(crate) async fn lines(&self) -> Vec<String> {
-        // The server reports in order, so all that came before this mark has been heard when it is.
+        // The server reports in order, so everything before this mark arrives before it.
         ask(self.port, "ECHO mark");
         let mut received = Vec::new();
         loop {
@@ -305,14 +305,14 @@ pub(crate) fn ask(port: u16, command: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     stream.write_all(format!("{command}\r\n").as_bytes()).unwrap();
-    // The server answers what it has read before it sees the end and hangs up.
+    // The server answers what it has read, then sees the end and closes.
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The key of a record, for `ask`: names are written as the bytes their digits stand for.
+/// The key of a record, for `ask`: names are written as the bytes of their digits.
 pub(crate) fn record_key(name: impl Display) -> String {
     let name = name.to_string();
     let pairs = name.as_bytes().chunks(2);

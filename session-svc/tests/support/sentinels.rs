@@ -4,17 +4,17 @@ use std::time::{Duration, Instant};
 
 use crate::redis_server::{Engine, RedisServer, ask};
 
-/// What the Sentinels call the master.
+/// The Sentinels' name for the master.
 pub(crate) const MASTER: &str = "sessions";
 
-/// Longest the Sentinels may take to know one another and the replica, or to agree on a new master.
+/// The longest the Sentinels may take to find each other and the replica, or to elect a master.
 const AGREEMENT: Duration = Duration::from_secs(30);
 
 /// All five processes, killed when dropped.
 pub(crate) struct Sentinels {
     /// The first master and its replicas.
     pub(crate) servers: Vec<RedisServer>,
-    /// Those who watch them.
+    /// The Sentinels that watch them.
     pub(crate) sentinels: Vec<RedisServer>,
 }
 
@@ -24,14 +24,14 @@ impl Sentinels {
         Self::start_with(engine, &[], &[])
     }
 
-    /// The same with further arguments; those for TLS name `TLSPORT`, and then it is used among the servers
-    /// too. `servers_only` are for the servers, not the Sentinels.
+    /// The same with further arguments. Those for TLS name `TLSPORT`; the servers then use TLS among
+    /// themselves. `servers_only` are not for the Sentinels.
     pub(crate) fn start_with(engine: Engine, arguments: &[&str], servers_only: &[&str]) -> Self {
         Self::begin(engine, 1, arguments, servers_only, "")
     }
 
-    /// Starts so many replicas. Sentinels and replicas have names of their own, so that the ways between them
-    /// can be cut while ours stays.
+    /// Starts this many replicas. Sentinels and replicas have their own names, so the test can cut their
+    /// connections while its own stays.
     pub(crate) fn start_apart(replicas: usize, servers_only: &[&str]) -> Self {
         let mut arguments = servers_only.to_vec();
         for name in ["sentinel", "replica"] {
@@ -78,7 +78,7 @@ impl Sentinels {
         started
     }
 
-    /// Cuts a server off from the Sentinels and the other servers, and from nobody else.
+    /// Cuts a server off from the Sentinels and the other servers only.
     pub(crate) fn isolate(&self, at: usize) {
         for name in ["sentinel", "replica"] {
             assert_eq!(
@@ -89,13 +89,13 @@ impl Sentinels {
         self.servers[at].ask("CLIENT KILL TYPE replica");
     }
 
-    /// Has a replica take the master's place, as an operator would.
+    /// Makes a replica the master, as an operator would.
     pub(crate) fn fail_over(&self) {
         let answer = self.sentinels[0].ask(&format!("SENTINEL FAILOVER {MASTER}"));
         assert_eq!(answer, "+OK\r\n");
     }
 
-    /// Waits until all Sentinels name another server than the one at `than`; gives its place.
+    /// Waits until all Sentinels name a server other than the one at `than`. Returns its index.
     pub(crate) fn wait_for_another(&self, than: usize) -> usize {
         let named = |sentinel: &RedisServer| {
             let answer = sentinel.ask(&format!("SENTINEL GET-MASTER-ADDR-BY-NAME {MASTER}"));
@@ -156,7 +156,7 @@ impl Sentinels {
     }
 }
 
-/// A master counts as down after longer than a busy machine stands still.
+/// The master counts as down only after longer than a busy machine pauses.
 fn configuration(master: u16) -> String {
     format!(
         "sentinel monitor {MASTER} 127.0.0.1 {master} 2\nsentinel down-after-milliseconds {MASTER} 1500\n\
@@ -164,7 +164,7 @@ fn configuration(master: u16) -> String {
     )
 }
 
-/// A value of a flat list of names and values as Redis sends it.
+/// A value from a flat list of names and values in Redis format.
 fn fact<'a>(facts: &'a str, name: &str) -> Option<&'a str> {
     let lines: Vec<&str> = facts.split("\r\n").collect();
     let at = lines.iter().position(|line| *line == name)?;

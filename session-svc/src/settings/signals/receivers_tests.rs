@@ -1,4 +1,4 @@
-//! What a file of receivers may say, and what is said of one that is wrong.
+//! Valid files of receivers, and the errors for invalid ones.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Endings that a replica of Redis has to acknowledge, as callers see them.
+//! Endings that a Redis replica has to acknowledge, as callers see them.
 
 use session_proto::v1::{EndSessionRequest, EndSessionsRequest, ErrorReason, end_session_request::By};
 
@@ -45,13 +45,13 @@ async fn an_ending_without_a_replica_is_done_and_answered_as_unavailable_until_o
     assert!(is_unavailable(
         service.client.end_sessions(end_all("grace")).await
     ));
-    // By a copy of a cookie, which shows a generation that nobody has given.
+    // A copy of a cookie ends the session: it has a generation that was never issued.
     let (mary, _) = service.create("mary", "sid-3", "").await;
     let copy = used(&mary, 9, 8);
     assert!(is_unavailable(service.client.rotate_cookie(copy).await));
     for (subject, id) in [("ada", &ada), ("grace", &grace), ("mary", &mary)] {
         assert!(service.listed(subject).await.is_empty(), "{subject} is signed in");
-        // A repetition, which finds nothing to end, is not told that all is well.
+        // A repetition finds nothing to end, and must not return success.
         assert!(is_unavailable(service.client.end_session(end(id)).await));
         assert!(is_unavailable(
             service.client.end_sessions(end_all(subject)).await

@@ -1,4 +1,4 @@
-//! A Redis that has reached its `maxmemory` and evicts nothing, or that cannot save and takes no writes.
+//! A Redis that reached its `maxmemory` and evicts nothing, or that cannot save and rejects writes.
 
 use scripted_provider::ScriptedProvider;
 use session_proto::timestamp;
@@ -27,7 +27,7 @@ async fn scene(url: &str) -> Scene {
     }
 }
 
-/// Takes the memory away, or gives it back: a limit that is exceeded already.
+/// Takes the memory away with a limit that is already exceeded, or gives it back.
 fn fill(server: &RedisServer, full: bool) {
     let limit = if full { "1" } else { "0" };
     assert_eq!(server.ask(&format!("CONFIG SET maxmemory {limit}")), "+OK\r\n");
@@ -46,7 +46,7 @@ impl Scene {
         }
     }
 
-    /// What is told at the other replica from now on.
+    /// Events at the other replica from now on.
     async fn watch(&self) -> Streaming<v1::SessionEvent> {
         let mut client = self.two.client.clone();
         let watched = client.watch_sessions(v1::WatchSessionsRequest::default());
@@ -60,7 +60,7 @@ impl Scene {
         assert_eq!(reason(self.two.session(id).await), ErrorReason::ErrMissingSession);
     }
 
-    /// Everything that ends sessions ends them, is told, and revokes.
+    /// Every way to end sessions ends them, publishes an event, and revokes.
     async fn everybody_can_be_signed_out(&self, fill: impl Fn(bool)) {
         let (one, two, three) = (self.sign_in().await, self.sign_in().await, self.sign_in().await);
         let mut reported = self.watch().await;
@@ -76,7 +76,7 @@ impl Scene {
         );
         self.is_gone(&one.id).await;
         let now_ms = self.two.now_ms(&two.id).await;
-        // As a logout token asks for it.
+        // As a logout token requests.
         let once = v1::EndSessionsRequest {
             once_id: "jti-1".to_owned(),
             once_until: Some(timestamp::from_ms(now_ms + 420_000)),
@@ -106,7 +106,7 @@ impl Scene {
             .await;
         }
 
-        // What there was no room for is made up for: the mark ends a sign-in from before, the use is known.
+        // Failed writes are retried: the mark ends an earlier sign-in, and the use is recorded.
         fill(false);
         let began = std::time::Instant::now();
         loop {
@@ -140,7 +140,7 @@ impl Scene {
 }
 
 impl Replica {
-    /// About the store's time: when a session was created last.
+    /// The store's approximate time: the creation time of a new session.
     async fn now_ms(&self, id: &str) -> u64 {
         let session = self.session(id).await.unwrap();
         timestamp::to_ms(&session.created_at.unwrap())
@@ -193,7 +193,7 @@ async fn everybody_can_be_signed_out_of_a_cluster_that_is_full() {
         .await;
 }
 
-/// Nothing can be removed then, and nobody is told otherwise.
+/// Nothing can be removed then, and callers receive an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redis_that_cannot_save_and_takes_no_writes_ends_nothing_and_says_so() {
     let server = RedisServer::start(&[]);

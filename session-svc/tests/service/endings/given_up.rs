@@ -1,4 +1,4 @@
-//! A service that stands still for longer than its callers wait: what they have done elsewhere by then is not done again.
+//! A service that is frozen for longer than its callers wait: it does not repeat their later work.
 
 use std::time::Duration;
 
@@ -31,12 +31,12 @@ async fn an_ending_given_up_before_it_began_ends_nothing_when_the_service_goes_o
         let ending =
             async { tokio::join!(another.end_sessions(all.clone()), caller.end_session(one.clone())) };
         let given_up = tokio::time::timeout(GIVEN_UP_AFTER, ending).await;
-        // The frames that say so leave before the service goes on.
+        // The cancel frames leave before the service continues.
         tokio::time::sleep(GIVEN_UP_AFTER).await;
         service.signal("CONT");
         assert!(given_up.is_err(), "{given_up:?}");
-        // Both calls have a record once they are over; those of later rounds are counted as repetitions. What
-        // a call should not have begun is seen by the next round at the latest.
+        // Both calls are recorded once they end; later rounds count as repetitions. The next round detects
+        // work that a cancelled call should not have begun.
         while service.told().matches("CANCELLED").count() < 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -46,7 +46,7 @@ async fn an_ending_given_up_before_it_began_ends_nothing_when_the_service_goes_o
             service.told()
         );
     }
-    // One that is waited for is done.
+    // A call with a waiting caller is done.
     assert_eq!(
         caller.end_sessions(all).await.unwrap().into_inner().ended_count,
         1

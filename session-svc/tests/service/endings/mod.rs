@@ -1,4 +1,4 @@
-//! Endings on real servers that are full, out of order, stand still, or have no replica.
+//! Endings on real servers that are full, failing or frozen, or have no replica.
 
 mod acknowledged;
 mod full;

@@ -1,4 +1,4 @@
-//! A Redis that stands still for a while: what is good once stays good when it failed, and ends nothing that began later.
+//! A Redis that freezes for a while: a retry succeeds, and ends no later session.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::refresh::support::*;
 /// How long the caller waits: longer than one command of the store may take.
 const WAIT_MAX: Duration = Duration::from_millis(3_500);
 
-/// Longer than a process of the provider waits before it sends its token again, and much shorter than a lease.
+/// Longer than a provider waits before it resends its token, much shorter than a lease.
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -21,7 +21,7 @@ async fn a_logout_token_repeated_after_redis_stalled_works_and_spares_later_sess
     let url = format!("redis://127.0.0.1:{}", server.port);
     let provider = ScriptedProvider::start();
     let replica = replica_at(&url, &provider, limits()).await;
-    // At whichever of its steps the store stands still.
+    // The store freezes at each step in turn.
     for (number, after) in [0, 1, 2, 4, 8].into_iter().enumerate() {
         let before = sign_in(&replica.client, &provider, START_MS).await;
         let created = replica.session(&before.id).await.unwrap().created_at.unwrap();
@@ -42,7 +42,7 @@ async fn a_logout_token_repeated_after_redis_stalled_works_and_spares_later_sess
         server.signal("STOP");
         let first = first.await.unwrap();
         server.signal("CONT");
-        // The store's connections are made anew.
+        // The store reconnects.
         let until = Instant::now() + SOON;
         while replica
             .session(&before.id)
@@ -56,7 +56,7 @@ async fn a_logout_token_repeated_after_redis_stalled_works_and_spares_later_sess
         let again = Instant::now();
         let answer = loop {
             match replica.client.clone().end_sessions(call(2)).await {
-                // A note that the store wrote after its caller got an error stands until it is taken back.
+                // The store may write a note after its caller got an error; it stays until removed.
                 Err(status)
                     if again.elapsed() < SOON
                         && match session_proto::error::reason_of(&status) {

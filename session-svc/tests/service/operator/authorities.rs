@@ -1,4 +1,4 @@
-//! TLS to the store where `ca_file` is not given: by the authorities of the system, of which an image made from scratch has none.
+//! TLS to the store without `ca_file`: it uses the system's authorities. An image from scratch has none.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn server(certificates: &Certificates) -> RedisServer {
     ])
 }
 
-/// Looks at a store, with the authorities a variable names.
+/// Checks a store, with the authorities that a variable names.
 fn checked(store: &str, variable: &str, path: &Path) -> ToolOutput {
     let mut command = program();
     command
@@ -73,7 +73,7 @@ fn a_system_without_authorities_is_told_at_the_start_with_what_to_do() {
     let said = [output.stdout, output.stderr].concat();
     assert!(String::from_utf8_lossy(&said).contains("SSL_CERT_FILE"));
 
-    // Where the store's own authority is named, the system's are not needed.
+    // If `ca_file` names the store's own authority, the system's are not needed.
     let own = format!("{store}?ca_file={}", certificates.text("ca.pem"));
     let found = checked(&own, "SSL_CERT_DIR", nothing.path());
     assert_eq!(found.code, 0, "{found:?}");

@@ -1,4 +1,4 @@
-//! With `--json` the commands of `sessions` write exactly one document, whatever comes in its way.
+//! With `--json` the commands of `sessions` write exactly one document, even on errors.
 
 use super::support::{ISSUER, ToolOutput, program};
 

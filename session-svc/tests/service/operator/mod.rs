@@ -1,5 +1,5 @@
-//! The operator's commands as an operator meets them: the real binary, against a service that runs and the
-//! store it keeps its sessions in.
+//! The operator's commands, run as an operator does: the real binary, against a running service and its
+//! store.
 
 mod authorities;
 mod check_store;

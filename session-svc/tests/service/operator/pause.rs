@@ -7,7 +7,7 @@ use super::support::program;
 
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// Whether a process has a handler for a signal; without one the first process of a container does not hear it.
+/// Whether a process handles a signal. Without a handler, a container's first process ignores it.
 fn handles(process: u32, signal: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let caught = status

@@ -1,11 +1,11 @@
-//! The users that are shipped for Redis: a restart loses no session of theirs, and the service needs no other right.
+//! The shipped Redis users: a restart loses none of their sessions, and their rights are enough.
 
 use std::time::{Duration, Instant};
 
 use super::support::{NEW_KEY, Service, ToolOutput, on_store};
 use crate::redis_server::RedisServer;
 
-/// The users the manifests give Redis; `PASSWORDS` stands for theirs.
+/// The users the manifests give Redis; `PASSWORDS` stands for their passwords.
 const SHIPPED_USERS: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../k8s/components/redis/settings/users.acl"
@@ -21,7 +21,7 @@ struct Store {
 }
 
 impl Store {
-    /// A server that appends, with these users.
+    /// A server with an append-only file and these users.
     fn with(users: &str) -> Self {
         let file = tempfile::NamedTempFile::new().unwrap();
         // An ACL file has no comments.
@@ -51,12 +51,12 @@ impl Store {
         service
     }
 
-    /// How many sessions are there after the server was killed and has read its file.
+    /// How many sessions remain after the server was killed and has reloaded its file.
     async fn kept_over_a_restart(&mut self, service: &Service) -> usize {
         self.server.start_again();
         let began = Instant::now();
         loop {
-            // Until it has connected again, its calls fail.
+            // Calls fail until the service has reconnected.
             match service.try_listed("ada").await {
                 Ok(listed) => return listed.len(),
                 Err(error) => assert!(began.elapsed() < WAIT_MAX, "{error}"),
@@ -82,7 +82,7 @@ async fn the_users_that_are_shipped_lose_no_session_and_check_store_agrees() {
     assert_eq!(report.finding("persistence").result, "ok", "{report:?}");
     assert_eq!(store.kept_over_a_restart(&service).await, SESSIONS);
 
-    // And what is written behind a rewrite.
+    // And the writes after a rewrite.
     store.administer("BGREWRITEAOF");
     service.create("ada", "sid", "").await;
     assert_eq!(store.kept_over_a_restart(&service).await, SESSIONS + 1);
@@ -110,6 +110,6 @@ async fn with_the_rights_that_are_shipped_nothing_the_service_does_is_refused() 
     assert_eq!(ended.code, 0, "{ended:?}");
     assert_eq!(service.listed("ada").await.len(), SESSIONS - 1);
 
-    // Nothing, behind the answer to AUTH.
+    // Nothing after the answer to AUTH.
     assert_eq!(store.administer("ACL LOG"), "+OK\r\n*0\r\n");
 }

@@ -1,4 +1,4 @@
-//! A running service, what is kept in it, and the tool.
+//! A running service, its stored sessions, and the tool.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -19,17 +19,17 @@ pub(crate) const ISSUER: &str = "http://127.0.0.1:9";
 pub(crate) const OLD_KEY: &str = "0000000000000000000000000000000000000000000000000000000000000001";
 pub(crate) const NEW_KEY: &str = "0000000000000000000000000000000000000000000000000000000000000002";
 
-/// What no answer may ever hold.
+/// Texts that no answer may contain.
 pub(crate) const TOKENS: [&str; 3] = ["access-token-0815", "refresh-token-0815", "id-token-0815"];
 
-/// The program with nothing of this machine's environment.
+/// The program without this machine's environment.
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_session-svc"));
     command.env_clear().stdin(Stdio::null());
     command
 }
 
-/// One thing of a report.
+/// One finding of a report.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) result: String,
@@ -62,7 +62,7 @@ impl ToolOutput {
         reported
     }
 
-    /// What a report says of one thing.
+    /// The report's finding with this ID.
     pub(crate) fn finding(&self, id: &str) -> Found {
         let mut lines = self.out.lines();
         let is_it = |line: &&str| line.split_whitespace().nth(1) == Some(id);
@@ -98,12 +98,12 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Starts one on a store, with a key ring.
+    /// Starts a service on a store, with a key ring.
     pub(crate) async fn start(store: &str, keys: &str) -> Self {
         Self::start_with(store, keys, &[], &ClientSettings::new(["http://unused"])).await
     }
 
-    /// Starts one with further settings; `settings` says how to call it, its addresses apart.
+    /// Starts a service with further settings; `settings` adds them, except for its addresses.
     pub(crate) async fn start_with(
         store: &str,
         keys: &str,
@@ -147,19 +147,19 @@ impl Service {
         service
     }
 
-    /// What it has logged.
+    /// The service's log.
     pub(crate) fn told(&self) -> String {
         std::fs::read_to_string(self.log.path()).unwrap()
     }
 
-    /// Sends the process a signal, such as `STOP`, by which it stands still, and `CONT`.
+    /// Sends the process a signal, such as `STOP`, which freezes it, and `CONT`.
     pub(crate) fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args([&format!("-{signal}"), &id]).status();
         assert!(sent.unwrap().success());
     }
 
-    /// Stops all its threads where they are, and waits until they stand still.
+    /// Stops all its threads where they are, and waits until they have stopped.
     pub(crate) async fn stand_still(&self) {
         self.signal("STOP");
         let is_stopped = |task: std::fs::DirEntry| {
@@ -175,7 +175,7 @@ impl Service {
         }
     }
 
-    /// Stops it as an operator would, and waits.
+    /// Stops the service as an operator would, and waits.
     pub(crate) async fn stop(mut self) {
         self.signal("TERM");
         let began = Instant::now();
@@ -192,7 +192,7 @@ impl Service {
         ToolOutput::of(command.args(["--service", &self.url]).output().unwrap())
     }
 
-    /// Begins a session; gives its secret and its handle.
+    /// Creates a session. Returns its secret and its handle.
     pub(crate) async fn create(&self, subject: &str, sid: &str, request_id: &str) -> (String, String) {
         let created = self
             .client
@@ -202,12 +202,12 @@ impl Service {
         (created.session_id, created.session.unwrap().handle)
     }
 
-    /// What is listed of a person, by handle.
+    /// A person's listed sessions, by handle.
     pub(crate) async fn listed(&self, subject: &str) -> BTreeMap<String, Session> {
         self.try_listed(subject).await.unwrap()
     }
 
-    /// The same, where the store may be away.
+    /// The same, if the store may be away.
     pub(crate) async fn try_listed(&self, subject: &str) -> Result<BTreeMap<String, Session>, SessionError> {
         let request = ListSessionsRequest {
             subject: subject.to_owned(),

@@ -76,7 +76,7 @@ async fn a_session_that_begins_without_a_new_sign_in_owes_what_the_one_before_ow
         .happens("account-credential-change-required", &json!({}))
         .await;
     assert!(listening.owes(&id).await);
-    // The provider still took the person for signed in.
+    // The provider used its own existing sign-in.
     let silent = alice_since(&listening.world, 30);
     let silent = listening.create(silent).await;
     assert!(listening.owes(&silent).await);
@@ -101,7 +101,7 @@ async fn a_session_whose_sign_in_nobody_dates_owes_one_too() {
 
 #[tokio::test]
 async fn what_somebody_else_than_the_provider_tells_may_be_a_minute_off() {
-    // Here the transmitter is not the provider: an event of half a minute before the sign-in may have been after it.
+    // The transmitter is not the provider: an event 30 s earlier may follow the sign-in.
     let mut listening = listening().await;
     let now = listening.world.clock.now_secs();
     let id = listening.alice().await;
@@ -110,7 +110,7 @@ async fn what_somebody_else_than_the_provider_tells_may_be_a_minute_off() {
         .happens("account-credential-change-required", &said)
         .await;
     assert!(listening.owes(&id).await);
-    // And one whose clock is fast demands no sign-in of the future.
+    // A transmitter with a fast clock requires no future sign-in.
     let token = listening.patched(
         "account-credential-change-required",
         &person("bob"),
@@ -181,7 +181,7 @@ async fn claims_that_changed_take_the_place_of_those_before_and_never_name_someb
         user(&session),
         json!({ "sub": "alice", "name": "Alice Liddell", "groups": ["staff"] })
     );
-    // Asked for what was not told, in the background.
+    // The provider is asked for the missing claims, in the background.
     within(listening.world.provider.wait_for_grants(1)).await;
 }
 
@@ -193,9 +193,9 @@ async fn of_claims_told_out_of_order_each_is_as_it_was_told_last() {
     for (secs_ago, told, name, groups) in [
         (10, json!({ "name": "Later" }), "Later", Value::Null),
         (20, json!({ "name": "Earlier" }), "Later", Value::Null),
-        // Another claim, which no later event has told.
+        // Another claim, which no later event has changed.
         (30, json!({ "name": "Earlier", "groups": [] }), "Later", json!([])),
-        // Told once more, as it is already: what was in between does not come back.
+        // Repeats the current value: the value in between does not return.
         (15, json!({ "groups": [] }), "Later", json!([])),
         (25, json!({ "groups": ["admins"] }), "Later", json!([])),
         (5, json!({ "groups": ["staff"] }), "Later", json!(["staff"])),

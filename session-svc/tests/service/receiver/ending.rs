@@ -35,7 +35,7 @@ async fn what_tells_that_an_account_is_no_more_or_a_session_is_revoked_ends_sess
 
 #[tokio::test]
 async fn what_was_signed_in_after_an_event_is_left_alone_whenever_the_event_is_heard_of() {
-    // By the provider's own clock to the second; by another one with a minute to spare.
+    // With the provider's own clock, exact to the second; with another clock, with a minute to spare.
     for (lines, after, event) in [(IS_PROVIDER, 9, 10), ("", 9, 70)] {
         let mut listening = listening_with(lines).await;
         let now = listening.world.clock.now_secs();
@@ -86,7 +86,7 @@ async fn a_token_acts_once_at_whichever_replica_it_arrives_and_is_answered_as_be
     let token = listening.token("session-revoked", &person("alice"), &json!({}));
     assert_eq!(listening.push(&token).await.unwrap(), "");
     assert!(!listening.is_there(&id).await);
-    // Signed in before the event: nothing but the memory of the token keeps it.
+    // Signed in before the event: only the stored token ID keeps the session.
     let again = listening.alice().await;
     for replica in [&mut listening.one.clone(), &mut listening.two.clone()] {
         assert_eq!(pushed(replica, &token, "").await.unwrap(), "");
@@ -111,7 +111,7 @@ async fn a_try_that_died_after_it_had_acted_is_remembered_too() {
         }
         died += 1;
         listening.world.clock.advance_ms(1_000);
-        // Signed in before the event, and let in again by the provider since.
+        // Signed in before the event, and authenticated by the provider since.
         let again = listening.alice().await;
         for _ in 0..2 {
             assert_eq!(listening.push(&token).await.unwrap(), "");
@@ -131,7 +131,7 @@ async fn what_another_master_brings_back_while_nothing_is_found_ends_before_the_
     let first = pushed(&mut replica, &token, "").await.unwrap_err();
     assert_eq!(why(&first), v1::ErrorReason::ErrStoreUnavailable);
     assert!(!listening.is_there(&id).await);
-    // The master that has no session is asked for them, and the one that has it for the confirmation.
+    // The master without the session is asked for the list, the one with it for the confirmation.
     assert_eq!(pushed(&mut replica, &token, "").await.unwrap(), "");
     assert!(!listening.is_there(&id).await);
 }

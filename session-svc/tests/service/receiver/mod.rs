@@ -1,4 +1,4 @@
-//! Security events of a transmitter with real keys: what becomes of sessions, at whichever replica they arrive.
+//! Security events of a transmitter with real keys: their effect on sessions, at either replica.
 
 mod demands;
 mod ending;

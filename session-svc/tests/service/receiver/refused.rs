@@ -1,4 +1,4 @@
-//! What is refused, and what cannot be judged: a token from anybody else ends nothing.
+//! Rejected events, and events that cannot be verified: a token from another issuer ends nothing.
 
 use chassis::clock::Clock as _;
 use scripted_provider::{Answer, Endpoint, ScriptedProvider};

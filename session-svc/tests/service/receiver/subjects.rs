@@ -1,4 +1,4 @@
-//! Whom an event is about.
+//! The subject of an event.
 
 use chassis::clock::Clock as _;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use session_proto::{timestamp, v1};
 use super::support::*;
 use crate::support::*;
 
-/// Alice at our provider, in two sessions of it; with a verified address.
+/// Alice at our provider, in two of its sessions, with a verified address.
 async fn two_sessions(listening: &mut Listening) -> (String, String) {
     let session = |sid: &str| v1::CreateSessionRequest {
         user: claims(json!({ "sub": "alice", "email": "Alice@Example.com", "email_verified": true })),
@@ -88,7 +88,7 @@ async fn a_verified_address_finds_its_person_unless_addresses_are_switched_off()
         ("", json!(true), true),
         ("", json!(false), false),
         ("email = false", json!(true), false),
-        // Of another transmitter alone.
+        // Only from another transmitter.
         (
             "email = false\n[[transmitter]]\nid = \"other\"\nissuer = \"https://other.example\"\naudience = \"a\"\nemail = true",
             json!(true),
@@ -145,7 +145,7 @@ async fn what_is_demanded_of_a_session_that_cannot_be_told_apart_is_owed_by_thos
             let id = listening.create(begins(sid, &listening)).await;
             assert_eq!(listening.owes(&id).await, owes, "{subject} {sid:?}");
         }
-        // An ending reaches those that are just being created.
+        // An ending also reaches sessions that are being created.
         let token = listening.token("session-revoked", &subject, &json!({}));
         assert_eq!(listening.push(&token).await.unwrap(), "");
         for (sid, begins_well) in [("", false), ("sid-1", false), ("sid-2", true)] {

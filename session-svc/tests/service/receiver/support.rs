@@ -1,4 +1,4 @@
-//! A transmitter, and two replicas that listen to it.
+//! A transmitter, and two replicas that accept its events.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const CAEP: &str = "https://schemas.openid.net/secevent/caep/event-type/";
 const SSF: &str = "https://schemas.openid.net/secevent/ssf/event-type/";
 const RISC: &str = "https://schemas.openid.net/secevent/risc/event-type/";
 
-/// A world in which two replicas listen to a transmitter.
+/// A world in which two replicas accept a transmitter's events.
 pub(super) struct Listening {
     pub(super) world: World,
     pub(super) transmitter: ScriptedProvider,
@@ -25,10 +25,10 @@ pub(super) struct Listening {
     pub(super) two: Client,
 }
 
-/// The answer to a transmitter: nothing where its event was taken, or an error code.
+/// The answer to a transmitter: empty if its event was accepted, or an error code.
 pub(super) type Answer = Result<String, Status>;
 
-/// A line of the table by which the transmitter is the provider itself.
+/// The table's line that makes the provider itself the transmitter.
 pub(super) const IS_PROVIDER: &str = "# the transmitter is the provider";
 
 /// The table of a transmitter with these further lines.
@@ -64,7 +64,7 @@ pub(super) async fn listening_with(lines: &str) -> Listening {
     }
 }
 
-/// Alice, who signed in so many seconds ago by the provider's clock.
+/// Alice, who signed in this many seconds ago by the provider's clock.
 pub(super) fn alice_since(world: &World, secs: u64) -> v1::CreateSessionRequest {
     v1::CreateSessionRequest {
         authenticated_at: Some(timestamp::from_ms(world.clock.now_ms() - secs * 1_000)),
@@ -103,7 +103,7 @@ impl Listening {
         self.create(alice).await
     }
 
-    /// A further replica, on a store that fails where it is told to.
+    /// Another replica, on a store with scripted failures.
     pub(super) async fn failing(&self) -> (FailingStore, Client) {
         let store = FailingStore::over(&self.world);
         let file = table(&self.transmitter, "");
@@ -111,7 +111,7 @@ impl Listening {
         (store, replica)
     }
 
-    /// A token about somebody.
+    /// A token about this subject.
     pub(super) fn token(&self, name: &str, sub_id: &Value, said: &Value) -> String {
         self.patched(name, sub_id, said, &json!({}))
     }
@@ -134,7 +134,7 @@ impl Listening {
         self.patched("session-revoked", &sub_id, &json!({}), &events)
     }
 
-    /// Has an event happen to Alice; it is taken.
+    /// Sends an event about Alice, which is accepted.
     pub(super) async fn happens(&mut self, name: &str, said: &Value) {
         let token = self.token(name, &person("alice"), said);
         assert_eq!(self.push(&token).await.unwrap(), "", "{name}");
@@ -144,7 +144,7 @@ impl Listening {
         pushed(&mut self.one, token, "").await
     }
 
-    /// The session, if it is there.
+    /// The session, if it exists.
     pub(super) async fn session(&mut self, id: &str) -> Option<v1::Session> {
         let read = self.two.get_session(by_id(id)).await;
         match read {
@@ -160,7 +160,7 @@ impl Listening {
         self.session(id).await.is_some()
     }
 
-    /// Whether the session owes a sign-in.
+    /// Whether the session requires a new sign-in.
     pub(super) async fn owes(&mut self, id: &str) -> bool {
         self.session(id).await.unwrap().sign_in_demand.is_some()
     }

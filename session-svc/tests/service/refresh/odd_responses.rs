@@ -1,4 +1,4 @@
-//! Every odd answer a provider may give to a refresh, through the real HTTP client and real gRPC.
+//! Every unusual answer a provider may give to a refresh, over the real HTTP client and real gRPC.
 
 use scripted_provider::{Answer, Claims, Endpoint, IdTokenShape, Script};
 use serde_json::json;
@@ -9,7 +9,7 @@ use tonic::Code;
 
 use super::support::*;
 
-/// Just past the margin of 60 s before the first token expires, which it does after 300 s.
+/// Just past the start of the 60 s margin. The first token expires after 300 s.
 pub(crate) const INSIDE_THE_MARGIN_MS: u64 = 240_001;
 
 /// A signed-in user, at a provider that answers refreshes as scripted.

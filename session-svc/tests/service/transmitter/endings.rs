@@ -1,4 +1,4 @@
-//! What receivers are told.
+//! The events that receivers get.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ async fn every_cause_is_told_with_who_brought_it_about() {
         assert_eq!(event["reason_admin"]["en"], name);
         assert_eq!(event["initiating_entity"], entity, "{name}");
     }
-    // All of a person at once, by the provider's word.
+    // All sessions of a person at once, on the provider's logout.
     for sid in ["sid-2", "sid-3"] {
         replica.sign_in(json!({"sub": "alice"}), sid).await;
     }
@@ -139,7 +139,7 @@ async fn a_person_is_named_as_the_receiver_needs_and_no_further() {
         json!({"sub": "carol", "email": "carol@b.example"}),
         json!({"sub": "dave", "email": "dave@b.example", "email_verified": "true"}),
     ];
-    // Whose address nobody has verified is not named by it.
+    // An unverified address does not identify its person.
     let by_id = |sub: &str| {
         [
             json!({"format": "iss_sub", "iss": ISSUER, "sub": sub}),

@@ -1,4 +1,4 @@
-//! Receivers of signed events: what they get and when, and what survives failures.
+//! Receivers of signed events: which events they get and when, and what survives failures.
 
 mod endings;
 mod peer;

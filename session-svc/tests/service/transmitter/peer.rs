@@ -1,4 +1,4 @@
-//! A receiver that does as it is told, well or badly, and remembers what it got.
+//! A scripted receiver, correct or faulty, that records what it received.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::support::within;
 
-/// What it does with a request.
+/// The receiver's reaction to a request.
 #[derive(Clone)]
 pub(crate) enum Does {
     /// Answers with this status, content type and body, and this header.
@@ -20,12 +20,12 @@ pub(crate) enum Does {
     Closes,
 }
 
-/// Takes the event.
+/// Accepts the event.
 pub(crate) fn accepts() -> Does {
     Does::Answers(202, "text/plain", String::new(), "x-nothing: 1")
 }
 
-/// Answers with a status and no more.
+/// Answers with a status only.
 pub(crate) fn status(status: u16) -> Does {
     Does::Answers(status, "text/plain", "no".to_owned(), "x-nothing: 1")
 }
@@ -36,7 +36,7 @@ pub(crate) fn refuses(code: &str) -> Does {
     Does::Answers(400, "application/json", body, "content-language: en")
 }
 
-/// What it got.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Pushed {
     pub(crate) head: String,
@@ -70,7 +70,7 @@ impl Peer {
         peer
     }
 
-    /// Does this with the next request that nothing is said about.
+    /// Does this with the next unscripted request.
     pub(crate) fn next(&self, does: Does) {
         self.does.lock().unwrap().push_back(does);
     }
@@ -84,7 +84,7 @@ impl Peer {
         self.got.borrow().clone()
     }
 
-    /// What it has got once it has got so many.
+    /// The requests received, once there are this many.
     pub(crate) async fn wait_for(&self, count: usize) -> Vec<Pushed> {
         let mut got = self.got.subscribe();
         let got = within(got.wait_for(|got| got.len() >= count)).await.unwrap();
@@ -118,7 +118,7 @@ impl Peer {
                 let answer = format!(
                     "HTTP/1.1 {status} As Told\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n{header}\r\n\r\n{body}"
                 );
-                // Whoever does not want all of it closes.
+                // A client that does not want all of the answer closes.
                 let _written = connection.write_all(answer.as_bytes()).await;
             }
             Does::Hangs => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! The program itself: by its settings, killed, and with another key afterwards.
+//! The program itself: its settings, after a kill, and with another key afterwards.
 
 use serde_json::{Value, json};
 use session_proto::client::ClientSettings;

@@ -1,4 +1,4 @@
-//! Receivers that misbehave: what is sent again and what is given up, and that nobody else notices.
+//! Faulty receivers: which events are resent or dropped, and that other receivers notice nothing.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ async fn the_oldest_event_is_told_first_and_none_is_missing() {
         );
     }
     replica.sign_out(&ids[0]).await;
-    // The receiver is left alone for a moment, in which the others end.
+    // The receiver gets a pause, in which the other sessions end.
     peer.wait_for(1).await;
     for id in &ids[1..] {
         setting.clock.advance_ms(1);

@@ -1,4 +1,4 @@
-//! Services that push events to receivers, and the documents that receivers verify them by.
+//! Services that push events to receivers, and the documents that receivers verify events with.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,12 +37,12 @@ pub(crate) struct Setting {
     pub(crate) clock: ManualClock,
     pub(crate) provider: TestProvider,
     pub(crate) limits: SessionLimits,
-    /// Where metadata and keys are published.
+    /// The URL with the published metadata and keys.
     pub(crate) issuer: String,
     publisher: Option<TcpListener>,
     receivers: String,
     pub(crate) queued_max: Option<usize>,
-    /// What the next replica seals with.
+    /// The key the next replica seals with.
     pub(crate) key: &'static str,
 }
 
@@ -144,7 +144,7 @@ impl Setting {
         }
     }
 
-    /// Verifies a token as the receiver of this id does, by what we publish.
+    /// Verifies a token as the receiver with this id does, with our published keys.
     pub(crate) async fn verified(&self, id: &str, raw: &str) -> SecurityEventToken {
         let transmitter = Transmitter::new(TransmitterSettings::new(&self.issuer)).unwrap();
         let audiences = [format!("https://{id}.example")];
@@ -158,7 +158,7 @@ impl Setting {
     }
 }
 
-/// One service; told to stop when dropped.
+/// One service; stopped when dropped.
 pub(crate) struct Replica {
     pub(crate) client: Client,
     pub(crate) metrics: Registry,
@@ -192,7 +192,7 @@ async fn publish(listener: TcpListener, metadata: Value, keys: Value) {
 }
 
 impl Replica {
-    /// Stops it, and waits until it has.
+    /// Stops the service, and waits until it has stopped.
     pub(crate) async fn stop(mut self) {
         self.shutdown.cancel();
         within(&mut self.serving).await.unwrap();
@@ -220,14 +220,14 @@ impl Replica {
         );
     }
 
-    /// Signs somebody in and out.
+    /// Signs a user in and out.
     pub(crate) async fn come_and_go(&self, subject: &str) {
         let user = serde_json::json!({"sub": subject});
         let id = self.sign_in(user, &format!("sid-{subject}")).await;
         self.sign_out(&id).await;
     }
 
-    /// How often the store was asked for lists.
+    /// How many lists were read from the store.
     pub(crate) fn lists_read(&self) -> u64 {
         let families = self.metrics.gather();
         let operations = families
@@ -243,7 +243,7 @@ impl Replica {
             .sum()
     }
 
-    /// Counted events of the receiver of this id that came to this.
+    /// The number of events for this receiver with this outcome.
     pub(crate) fn counted(&self, id: &str, outcome: &str) -> u64 {
         let families = self.metrics.gather();
         let signals = families
@@ -264,19 +264,19 @@ impl Replica {
     }
 }
 
-/// What a token says, unverified.
+/// The claims of a token, unverified.
 pub(crate) fn claims_of(token: &str) -> Value {
     let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
     serde_json::from_slice(&payload).unwrap()
 }
 
-/// Whom a token is about.
+/// The subject of a token.
 pub(crate) fn subject_of(token: &str) -> String {
     let claims = claims_of(token);
     claims["sub_id"]["user"]["sub"].as_str().unwrap().to_owned()
 }
 
-/// Waits until something is so.
+/// Waits until the condition holds.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let looking = async {
         while !is_so().await {

@@ -1,4 +1,4 @@
-//! What a restart, a store that fails and an ending that fails do to events.
+//! The effect of a restart, a store failure and a failed ending on events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::support::*;
 use crate::failing_store::{FailingStore, Fails};
 use crate::redis_server::RedisServer;
 
-/// Events that wait at once: more than one page of notes.
+/// Pending events: more than one page of notes.
 const COUNT: usize = 150;
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn an_ending_goes_on_where_its_event_cannot_be_noted_which_is_made_up_for(
     let mut setting = Setting::new().await.pushed("files", &peer.url, "");
     let failing = FailingStore::over(&world);
     let replica = setting.replica(Arc::new(failing.clone())).await;
-    // Whichever of the writes before a removal fails.
+    // Each of the writes before a removal fails in turn.
     for writes in 0..4 {
         let user = json!({"sub": format!("user-{writes}")});
         let id = replica.sign_in(user, "").await;

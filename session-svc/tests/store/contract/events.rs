@@ -1,4 +1,4 @@
-//! What a store publishes, and how a listener resumes.
+//! The events a store publishes, and how a listener resumes.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
@@ -23,7 +23,7 @@ async fn publish(store: &Arc<dyn SessionStore>, payload: &[u8]) {
     assert_eq!(store.insert(one, payload.to_vec()).await.unwrap(), Inserted::Done);
 }
 
-/// One record, each of whose writes publishes a payload: their order is promised, that of two records' is not.
+/// One record whose writes each publish a payload; order is guaranteed only per record.
 struct Publisher<'a> {
     store: &'a Arc<dyn SessionStore>,
     written: Record,
@@ -140,7 +140,7 @@ pub(crate) async fn of_many_records_every_event_is_heard_from_a_position_on(benc
         heard.extend(payload);
         half = half.or((heard.len() == 50).then_some(position));
     }
-    // Whoever goes on from the middle hears the rest, each once.
+    // A listener that resumes in the middle receives each later event once.
     let mut resumed = bench.store.published(half).await.unwrap();
     let mut rest = heard[..50].to_vec();
     for _ in 50..100 {
@@ -184,14 +184,14 @@ pub(crate) async fn a_position_that_was_dropped_is_told_as_missed(bench: &Bench)
     for writer in writers.collect::<Vec<_>>() {
         writer.await.unwrap();
     }
-    // Another listener at that position is told, and so is the one that slept through all of it. Of what was
-    // not dropped some may come first; a listener that is cut off under this load goes on where it was.
+    // Another listener at that position is informed, like the one that slept through it. Events that are
+    // still kept may come first. A listener cut off under this load resumes where it was.
     let mut resumed = heard_after(&bench.store, &position).await;
     for stream in [&mut resumed, &mut stream] {
         let is_missed = |update: &StoreUpdate| *update == StoreUpdate::Missed;
         heard_until(&bench.store, stream, &position, is_missed).await;
     }
-    // A cluster's streams tell this one by one: what is published meanwhile may be among what another one missed.
+    // A cluster's streams report this one by one: new events may mix with missed ones.
     let is_last =
         |update: &StoreUpdate| matches!(update, StoreUpdate::Event { payload, .. } if payload == b"last");
     for stream in [&mut resumed, &mut stream] {
@@ -206,7 +206,7 @@ pub(crate) async fn a_position_that_was_dropped_is_told_as_missed(bench: &Bench)
     }
 }
 
-/// Listens until an update is the one waited for; from a position on again, where the stream was cut.
+/// Reads events until the expected update; resumes from a position if the stream was cut.
 async fn heard_until(
     store: &Arc<dyn SessionStore>,
     stream: &mut Hearing,
@@ -222,7 +222,7 @@ async fn heard_until(
     }
 }
 
-/// What is published after a position, once it can be heard.
+/// The events after a position, once they can be read.
 async fn heard_after(store: &Arc<dyn SessionStore>, position: &str) -> Hearing {
     let began = Instant::now();
     loop {
@@ -242,7 +242,7 @@ pub(crate) async fn a_stream_tells_only_what_comes_after_it_began(bench: &Bench)
 }
 
 pub(crate) async fn the_newest_position_is_one_to_go_on_from(bench: &Bench) {
-    // Also in a store nothing was ever written to.
+    // Also in a store without any writes.
     let first = bench.store.position().await.unwrap();
     let mut publisher = Publisher::begin(&bench.store).await;
     let second = bench.other.position().await.unwrap();

@@ -1,4 +1,4 @@
-//! Indexes: what they list, in which order, and what leaves them.
+//! Indexes: which records they list, in which order, and when records leave.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
@@ -10,7 +10,7 @@ use super::records::{LONG_MS, kept};
 use super::{Bench, SHORT_MS, fresh_name, next, record};
 use crate::lists::listed;
 
-/// Names of an index read part by part.
+/// Names of an index, read page by page.
 async fn paged(store: &Arc<dyn SessionStore>, index: Name, limit: usize) -> Vec<Name> {
     let (mut names, mut after) = (Vec::new(), None);
     loop {
@@ -92,7 +92,7 @@ pub(crate) async fn a_replacement_moves_a_record_to_the_lists_it_names(bench: &B
             std::slice::from_ref(&moved)
         );
     }
-    // An entry of the list it left may stay; the record says that it is found by others.
+    // The old list may keep its entry; the record says which lists it belongs to.
     assert_eq!(listed(&*bench.store, before, 10).await.unwrap(), []);
     bench.store.remove(moved.name, b"ended".to_vec()).await.unwrap();
     for index in [subject, before, after] {
@@ -132,7 +132,7 @@ pub(crate) async fn an_index_outlives_its_first_member_when_another_is_prolonged
     }
 }
 
-/// Sessions of the cases below: more than one call looks at in a set that is no person's own.
+/// Sessions per case: more than one call reads from a shared set.
 const MANY: usize = 300;
 
 pub(crate) async fn a_list_goes_on_behind_each_of_its_entries(bench: &Bench) {
@@ -159,7 +159,7 @@ pub(crate) async fn a_list_that_shrinks_while_it_is_read_loses_nothing_that_stay
         let now_ms = bench.store.now_ms();
         for number in 0..MANY {
             let person = if first { person } else { fresh_name() };
-            // All created at once and expiring at once: names alone tell them apart.
+            // All created and expiring at the same time: only their names differ.
             let one = Record {
                 created_at_ms: now_ms,
                 expires_at_ms: now_ms + LONG_MS,
@@ -173,7 +173,7 @@ pub(crate) async fn a_list_that_shrinks_while_it_is_read_loses_nothing_that_stay
         loop {
             let listing = bench.store.list(index, after.as_ref(), 40).await.unwrap();
             for entry in listing.entries {
-                // Every other one ends as soon as it is read.
+                // Every other one ends once it has been read.
                 if names.iter().any(|(at, name)| *name == entry.name && at % 2 == 0) {
                     bench.other.remove(entry.name, b"ended".to_vec()).await.unwrap();
                 }

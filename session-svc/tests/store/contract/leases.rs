@@ -1,4 +1,4 @@
-//! Leases: who may do something alone.
+//! Leases: exclusive access for one holder.
 
 #![expect(
     clippy::unwrap_used,
@@ -40,7 +40,7 @@ pub(crate) async fn a_lease_is_held_by_one(bench: &Bench) {
     );
 }
 
-/// Who asked, was given up on and asks again has it, whatever became of the request before; nothing of that request counts.
+/// A requester that gave up and asks again gets the lease; its first request has no effect.
 pub(crate) async fn a_lease_is_taken_again_by_its_holder_alone(bench: &Bench) {
     let name = fresh_lease();
     let take = async |holder| bench.store.acquire_lease(name, holder, LONG).await.unwrap();
@@ -52,7 +52,7 @@ pub(crate) async fn a_lease_is_taken_again_by_its_holder_alone(bench: &Bench) {
     }
     bench.store.release_lease(&first).await.unwrap();
     assert_eq!(take("two").await, None, "given back is what was taken last");
-    // Taken once more behind the holder's back, by a request of its own that was done late.
+    // The holder's own late request took the lease once more.
     take("one").await.expect("the holder's own lease");
     assert!(bench.store.renew_lease(&second, LONG).await.unwrap());
     let last = take("one").await.unwrap();

@@ -1,7 +1,7 @@
-//! What every session store has to do, whatever keeps the sessions.
+//! What every session store has to do, on any engine.
 //!
-//! Each case is a function over a `Bench`: a store, and how its time passes. `suite!` makes one test of
-//! each case for an adapter. Cases use names of their own, so that they may share an engine.
+//! Each case is a function over a `Bench`: a store, and how its time passes. `suite!` makes one test of each
+//! case for an adapter. Cases use their own names, so that they may share an engine.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ pub(crate) mod records;
 /// Longest any awaited change may take before a case fails.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(15);
 
-/// How long things live that a case waits to see expire, in milliseconds: short where time is real.
+/// How long expiring test values live, in milliseconds: short if time is real.
 pub(crate) const SHORT_MS: u64 = 300;
 
 /// Lets at least the given number of milliseconds pass by the store's clock.
@@ -36,11 +36,11 @@ pub(crate) struct Bench {
     pub(crate) other: Arc<dyn SessionStore>,
     /// How time passes.
     pub(crate) pass: Pass,
-    /// What has to live as long as the store: its engine, its directory.
+    /// Values that must live as long as the store: its engine, its directory.
     pub(crate) _keeps: Box<dyn std::any::Any + Send>,
 }
 
-/// A name nobody used before.
+/// An unused name.
 pub(crate) fn fresh_name() -> Name {
     static NAMES: AtomicU64 = AtomicU64::new(1);
     let number = NAMES.fetch_add(1, Ordering::Relaxed);
@@ -79,7 +79,7 @@ pub(crate) fn record(store: &dyn SessionStore, ttl_ms: u64, indexes: &[Name]) ->
     }
 }
 
-/// `record`, one version on, with another payload.
+/// `record` with the next version and another payload.
 pub(crate) fn next(record: &Record, payload: &[u8]) -> Record {
     Record {
         version: record.version + 1,
@@ -88,7 +88,7 @@ pub(crate) fn next(record: &Record, payload: &[u8]) -> Record {
     }
 }
 
-/// Waits until `done` answers true, and fails if that takes too long.
+/// Waits until `done` returns true, and fails if that takes too long.
 pub(crate) async fn eventually<F, Fut>(what: &str, mut done: F)
 where
     F: FnMut() -> Fut,
@@ -101,7 +101,7 @@ where
     }
 }
 
-/// The next thing a stream of published events says.
+/// The next item of an event stream.
 pub(crate) async fn said(stream: &mut BoxStream<'static, Result<StoreUpdate, StoreError>>) -> StoreUpdate {
     let next = tokio::time::timeout(WAIT_MAX, stream.next())
         .await
@@ -119,7 +119,7 @@ pub(crate) async fn received(
     }
 }
 
-/// Hands the list of all cases to the macro `$then`, after its own arguments.
+/// Passes the list of all cases to the macro `$then`, after its own arguments.
 #[macro_export]
 macro_rules! cases {
     ($then:ident, $($arguments:tt)*) => {
@@ -169,7 +169,7 @@ macro_rules! cases {
     };
 }
 
-/// One test of each case for the adapter whose bench `$open` makes.
+/// One test of each case for the adapter, on a bench from `$open`.
 #[macro_export]
 macro_rules! suite {
     ($open:expr) => {
@@ -194,7 +194,7 @@ macro_rules! each_alone {
     };
 }
 
-/// Every case after the other on one bench, for engines that take long to start.
+/// Runs all cases in turn on one bench, for engines that start slowly.
 #[macro_export]
 macro_rules! run_all {
     ($bench:expr, $($group:ident: $case:ident,)*) => {

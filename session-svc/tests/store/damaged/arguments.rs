@@ -1,4 +1,4 @@
-//! Arguments no sane caller gives, to the store and to its scripts.
+//! Invalid arguments, to the store and to its scripts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +69,7 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
     let outcome = cases(200).run(&arguments, |(record, name, text, one, two)| {
         server.runtime.block_on(async {
             let store = &server.store;
-            // A name of somebody else's is the one thing a caller must not invent.
+            // A caller must not use another session's name.
             prop_assume!(record.name != canary.handle);
             let inserted = store.insert(record.clone(), text.clone().into_bytes()).await;
             if matches!(inserted, Ok(Inserted::Done)) && record.expires_at_ms > SystemClock.now_ms() + 60_000
@@ -108,7 +108,7 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
             let never = Lease {
                 name,
                 serial: one,
-                // A lease is its holder's, whichever it took: this one has none.
+                // A lease belongs to its holder: this holder has none.
                 holder: format!("not {text}"),
             };
             prop_assert!(!store.renew_lease(&never, ttl).await.unwrap());
@@ -199,7 +199,7 @@ fn scripts_called_with_anything_answer_or_refuse() {
         server.runtime.block_on(async {
             let mut command = redis::cmd("EVALSHA");
             command.arg(script).arg(keys.len()).arg(keys).arg(arguments);
-            // Among the arguments are keys of events, which the server looks at as it looks at declared ones.
+            // The arguments include event keys, which the server checks like declared keys.
             let answer = tokio::time::timeout(Duration::from_secs(5), server.ask_limited(&command)).await;
             if let Err(error) = answer.unwrap() {
                 prop_assert!(!error.is_io_error(), "{error}");

@@ -1,5 +1,5 @@
-//! Stored records that were cut, changed, swapped, put back or written by another release, and arguments no sane caller gives:
-//! a defined error, never a panic, never another session, and nobody else's session touched.
+//! Stored records that were cut, changed, swapped, restored or written by another release, and invalid
+//! arguments: a defined error, no panic, and no access or damage to other sessions.
 
 mod arguments;
 mod payloads;

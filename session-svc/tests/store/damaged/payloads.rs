@@ -1,4 +1,4 @@
-//! Sealed bytes that are not what was written.
+//! Sealed bytes that differ from the written ones.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use super::support::*;
 
-/// Puts `record` in the place of the one of its name, past every check of versions.
+/// Replaces the record of the same name with `record`, bypassing version checks.
 async fn plant(store: &dyn SessionStore, record: Record) {
     store.remove(record.name, Vec::new()).await.unwrap();
     assert_eq!(store.insert(record, Vec::new()).await.unwrap(), Inserted::Done);
@@ -41,7 +41,7 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
             let listed = keeper
                 .list(Whose::Person(ISSUER, &one.subject), None, 10, &mut ROOM.clone())
                 .await;
-            // Told, so that it can be seen and ended.
+            // Listed, so that an operator can see and end it.
             let [unreadable] = &listed.unwrap().0[..] else {
                 return Err(TestCaseError::fail("one session is listed"));
             };
@@ -118,8 +118,8 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
         Err(SessionsError::Seal(SealError::UnknownKey(_)))
     ));
 
-    // A whole record put back as it once was can not be told from one that was never changed: whoever can
-    // write to the store can undo a change, and nothing else.
+    // A restored old record looks like an unchanged one: an attacker with write access to the store can undo
+    // a change, but do nothing else.
     plant(&*store, first).await;
     let put_back = keeper_one.load(one.handle).await.unwrap();
     assert_eq!((put_back.version, &put_back.subject), (1, &one.subject));

@@ -1,4 +1,4 @@
-//! Bytes that were changed on a Redis server.
+//! Bytes changed on a Redis server.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use tokio::runtime::Runtime;
 use super::support::*;
 use crate::redis_server::RedisServer;
 
-/// A server, a store on it, and a way around the store.
+/// A server, a store on it, and a connection that bypasses the store.
 pub(crate) struct Server {
     pub(crate) runtime: Runtime,
     pub(crate) server: RedisServer,
     pub(crate) store: Arc<dyn SessionStore>,
     connection: MultiplexedConnection,
-    /// Of a user who may use the keys of the store alone, as the documented one.
+    /// The connection of a user limited to the store's keys, like the documented one.
     limited: MultiplexedConnection,
 }
 
@@ -62,12 +62,12 @@ impl Server {
         command.query_async(&mut self.connection.clone()).await
     }
 
-    /// As a user to whom the server gives the keys of the store alone.
+    /// Asks as a user limited to the store's keys.
     pub(crate) async fn ask_limited(&self, command: &redis::Cmd) -> redis::RedisResult<redis::Value> {
         command.query_async(&mut self.limited.clone()).await
     }
 
-    /// Nothing outside the prefix, and the server still works.
+    /// No key outside the prefix, and the server still works.
     pub(crate) async fn is_sane(&self) -> Result<(), TestCaseError> {
         let keys: Vec<Vec<u8>> = self.ask(redis::cmd("KEYS").arg("*")).await.unwrap();
         for key in keys {
@@ -102,7 +102,7 @@ fn damaged_bytes_on_the_server_give_the_session_or_an_error_and_can_be_ended() {
                 .unwrap();
 
             match keeper.load(one.handle).await {
-                // Where the damage is in what only orders lists and expires records.
+                // The damage is in data that only orders lists and expires records.
                 Ok(read) => prop_assert_eq!(&read, &one),
                 Err(error) => prop_assert!(is_told(&error), "{error:?}"),
             }

@@ -1,4 +1,4 @@
-//! Two sessions, and what can become of their bytes.
+//! Two sessions, and possible changes to their bytes.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
     Session::new(Handle::from_bytes([number; 16]), values)
 }
 
-/// A session of version 2, and one of somebody else.
+/// A session of version 2, and one of another person.
 pub(crate) async fn two_sessions(keeper: &Keeper) -> [Session; 2] {
     let now_ms = keeper.now_ms();
     let (one, other) = (session(1, now_ms), session(2, now_ms));
@@ -89,7 +89,7 @@ pub(crate) async fn two_sessions(keeper: &Keeper) -> [Session; 2] {
     [edited.await.unwrap().0, other]
 }
 
-/// What can become of stored bytes.
+/// A change to stored bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Damage {
     Flipped(prop::sample::Index, u8),

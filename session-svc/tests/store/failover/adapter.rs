@@ -74,7 +74,7 @@ impl Target for Adapter {
         match replaced.map_err(retryable)? {
             Replaced::Done => Ok(Some(expected + 1)),
             Replaced::Missing => Ok(None),
-            // A write whose answer was lost, or one the new master never heard of.
+            // A write without an answer, or one that the new master never received.
             Replaced::Stale => Err(Retryable),
         }
     }

@@ -1,4 +1,4 @@
-//! Endings that replicas have to acknowledge: what they have survives a failover, and what they have not is not called done.
+//! Endings that replicas acknowledge survive a failover. Other endings return an error.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use crate::cluster::Cluster;
 use crate::redis_server::{Engine, RedisServer, record_key};
 use crate::sentinels::Sentinels;
 
-/// Longest a call of somebody else takes while replicas are waited for: a fraction of that wait.
+/// The longest another caller's call takes while replicas are awaited: a fraction of that wait.
 const OTHERS_MAX: Duration = Duration::from_millis(250);
 
-/// Settings of a master that is held to its replicas: one that is stopped counts as good while a test lasts.
+/// A master that needs its replicas; a stopped replica counts as good during a test.
 const HELD: [&str; 4] = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "60"];
 
 async fn begun(store: &Arc<dyn SessionStore>, number: u64) -> Name {
@@ -62,7 +62,7 @@ async fn an_ending_is_confirmed_once_a_replica_has_it_and_nobody_else_waits_for_
         assert!(began.elapsed() < OTHERS_MAX, "others wait for the replicas");
     }
     assert!(is_unavailable(confirming.await.unwrap()));
-    // The next question learns the same, also who does not know any more what there was to end.
+    // The next call gets the same answer, even if it no longer knows what to end.
     assert!(is_unavailable(store.confirm_removed(&[other]).await));
     assert!(is_unavailable(store.confirm_removed(&[]).await));
 
@@ -86,7 +86,7 @@ async fn an_ending_that_a_failover_undoes_was_never_confirmed() {
     servers.servers[0].wait_until_copied();
 
     servers.isolate(0);
-    // Refused, or done here and not confirmed: by then the master may know that it has no replica.
+    // Rejected, or done here and not confirmed: by then the master may know that its replica is gone.
     let removed = store.remove(one, Vec::new()).await;
     assert!(removed.is_err() || is_unavailable(store.confirm_removed(&[one]).await));
     tokio::task::block_in_place(|| servers.wait_for_another(0));
@@ -115,7 +115,7 @@ async fn in_a_cluster_the_replicas_of_the_sessions_own_master_are_asked() {
         &[&HELD[..], &["--cluster-allow-replica-migration", "no"]].concat(),
     );
     let store = connect(&cluster.url()).await;
-    // One that the first master has, and one that it has not.
+    // One session that the first master has, and one that it lacks.
     let (mut first, mut elsewhere) = (None, None);
     for number in 0..64 {
         let name = begun(&store, number).await;

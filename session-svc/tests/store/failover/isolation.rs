@@ -1,4 +1,4 @@
-//! Servers that answer and are not, or cannot be known to be, the master any more.
+//! Servers that answer but are no longer the master, or may not be.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::proxy::Proxy;
 use crate::redis_server::RedisServer;
 use crate::sentinels::{MASTER, Sentinels};
 
-/// Within this an ending is seen by every replica.
+/// Within this time every replica sees an ending.
 const SEEN_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long it is looked whether it stays so.
+/// How long the test checks that nothing changes.
 const WATCHED_FOR: Duration = Duration::from_secs(2);
 
 pub(super) fn session(store: &dyn SessionStore, number: u64) -> Record {
@@ -30,7 +30,7 @@ pub(super) fn session(store: &dyn SessionStore, number: u64) -> Record {
     }
 }
 
-/// How long a session that ended at `ended` is found by a store from then on, in a time long enough to tell that it ends.
+/// How long a store still finds a session that ended at `ended`, watched long enough to see it end.
 async fn honoured_for(store: &Arc<dyn SessionStore>, name: Name, ended: Instant) -> Duration {
     let mut last = Duration::ZERO;
     while ended.elapsed() < SEEN_WITHIN + WATCHED_FOR {
@@ -42,8 +42,8 @@ async fn honoured_for(store: &Arc<dyn SessionStore>, name: Name, ended: Instant)
     last
 }
 
-/// Isolates the master, ends a session at the one that takes its place, and gives how long a store that was
-/// there before honours it. `cut` is done with the isolation.
+/// Isolates the master, ends a session at its successor, and returns how long an earlier store still accepts
+/// it. `cut` runs with the isolation.
 async fn isolated(servers: &Sentinels, store: Arc<dyn SessionStore>, cut: impl Fn()) -> Duration {
     let one = session(&*store, 1);
     store.insert(one.clone(), b"created".to_vec()).await.unwrap();
@@ -57,7 +57,7 @@ async fn isolated(servers: &Sentinels, store: Arc<dyn SessionStore>, cut: impl F
     assert!(other.remove(one.name, b"ended".to_vec()).await.unwrap().is_some());
     let ended = Instant::now();
     let honoured = honoured_for(&store, one.name, ended).await;
-    // Whoever caches was told that nothing is heard any more, or was told of the ending.
+    // A caching reader learned that its stream was cut, or received the ending.
     let observed = tokio::time::timeout(WAIT_MAX, events.next()).await.unwrap();
     assert!(
         observed.as_ref().unwrap().is_err(),
@@ -175,7 +175,7 @@ async fn news_that_comes_late_is_not_heard() {
     let way = Proxy::start(server.port).await;
     let store = connect(&format!("redis://127.0.0.1:{}", way.port)).await;
     let mut events = store.published(None).await.unwrap();
-    // Slower and slower, and never a gap that would itself be noticed.
+    // Slower and slower, without a gap large enough to be noticed.
     let mut delay = Duration::ZERO;
     let observed = loop {
         way.delay(delay);
@@ -186,7 +186,7 @@ async fn news_that_comes_late_is_not_heard() {
         assert!(delay < SEEN_WITHIN, "news {delay:?} old is heard");
     };
     assert!(observed.unwrap().is_err());
-    // Steadily late: reads are answered, news is no hearing.
+    // Steadily late: reads succeed, but events arrive too late to count.
     way.delay(Duration::from_millis(300));
     eventually("reads to be answered", async || {
         store.load(numbered(0)).await.is_ok()

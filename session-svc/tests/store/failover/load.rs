@@ -1,4 +1,4 @@
-//! A load that remembers what was acknowledged, and compares.
+//! A load that remembers acknowledged changes, and compares.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,28 +10,28 @@ use tokio::task::JoinSet;
 
 use super::{WAIT_MAX, eventually};
 
-/// Tasks that work at the same time.
+/// Concurrent tasks.
 const WORKERS: u64 = 12;
 
-/// Operations in a row that have to go well for each worker before the engine counts as back: one that still
-/// waits for the node that went is not forgotten.
+/// Successful operations in a row that each worker needs before the engine counts as back, so that a worker
+/// still waiting for the lost node counts too.
 const IN_A_ROW: u64 = 16;
 
 /// Sessions each worker keeps.
 const KEPT: usize = 12;
 
-/// An operation that was not done, or nobody knows whether it was; it may be repeated.
+/// An operation that failed or has an unknown outcome; it may be retried.
 #[derive(Debug)]
 pub(crate) struct Retryable;
 
-/// Something that keeps sessions. Any failure but one that says that the store is away fails the test.
+/// A session store under load. Any failure except an unavailable store fails the test.
 #[async_trait]
 pub(crate) trait Target: Send + Sync + 'static {
-    /// Begins a session of a person; gives its name. Its version is 1.
+    /// Creates a session of a person. Returns its name. Its version is 1.
     async fn create(&self, person: &str) -> Result<String, Retryable>;
-    /// The version of a session, if it is there.
+    /// The version of a session, if it exists.
     async fn read(&self, name: &str) -> Result<Option<u64>, Retryable>;
-    /// Changes a session; gives its version, or none if it is not there.
+    /// Changes a session. Returns its version, or none if it does not exist.
     async fn write(&self, name: &str) -> Result<Option<u64>, Retryable>;
     /// Whether a person's list holds a session.
     async fn lists(&self, person: &str, name: &str) -> Result<bool, Retryable>;
@@ -39,17 +39,17 @@ pub(crate) trait Target: Send + Sync + 'static {
     async fn end(&self, name: &str) -> Result<(), Retryable>;
 }
 
-/// What is known of a session.
+/// The known state of a session.
 #[derive(Clone, Debug)]
 struct Known {
     name: String,
     person: String,
     /// The last version acknowledged.
     version: u64,
-    /// Whether somebody asked to end it, and whether that was acknowledged.
+    /// Whether an ending was requested, and whether it was acknowledged.
     ending: bool,
     ended: bool,
-    /// What was acknowledged, and had reached the replica, when the load was paused.
+    /// The acknowledged state that had reached the replica when the load was paused.
     settled: Option<(u64, bool)>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Load {
 #[derive(Default)]
 struct Shared {
     known: [Mutex<Vec<Known>>; WORKERS as usize],
-    /// Held by each operation; a pause waits for all of them.
+    /// Each operation holds it; a pause waits for all of them.
     gate: RwLock<()>,
     done: AtomicU64,
     in_a_row: [AtomicU64; WORKERS as usize],
@@ -89,7 +89,7 @@ impl Load {
         self.shared.errors.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many more operations went well.
+    /// Waits until this many more operations succeeded.
     pub(crate) async fn runs_on(&self, operations: u64) {
         let until = self.shared.done.load(Ordering::SeqCst) + operations;
         eventually("operations to be done", async || {
@@ -98,7 +98,7 @@ impl Load {
         .await;
     }
 
-    /// Waits until operations go well again.
+    /// Waits until operations succeed again.
     pub(crate) async fn recovers(&self) {
         let each = &self.shared.in_a_row;
         each.iter().for_each(|count| count.store(0, Ordering::SeqCst));
@@ -108,7 +108,7 @@ impl Load {
         .await;
     }
 
-    /// Lets operations in flight end and holds further ones until what this gives is dropped.
+    /// Lets running operations finish, and holds new ones until the returned value is dropped.
     pub(crate) async fn pause(&self) -> Paused<'_> {
         let gate = self.shared.gate.write().await;
         let mut known = Vec::new();
@@ -118,12 +118,12 @@ impl Load {
         Paused { known, _gate: gate }
     }
 
-    /// Counts everything acknowledged until now as what has to be there.
+    /// Marks everything acknowledged until now as required.
     pub(crate) async fn settle_all(&self) {
         self.pause().await.settle();
     }
 
-    /// Every session that had reached the replica is there with that version or a later one, unless it was ended.
+    /// Every session that reached the replica has that version or a later one, unless it was ended.
     pub(crate) async fn nothing_settled_is_lost(&self) {
         let paused = self.pause().await;
         let mut seen = 0;
@@ -145,17 +145,17 @@ impl Load {
     }
 }
 
-/// A load that stands still.
+/// A paused load.
 pub(crate) struct Paused<'a> {
     known: Vec<tokio::sync::MutexGuard<'a, Vec<Known>>>,
     _gate: tokio::sync::RwLockWriteGuard<'a, ()>,
 }
 
 impl Paused<'_> {
-    /// Counts everything acknowledged as what has to be there, and lets the load go on.
+    /// Marks everything acknowledged as required, and resumes the load.
     pub(crate) fn settle(mut self) {
         for known in self.known.iter_mut().flat_map(|known| known.iter_mut()) {
-            // Of an ending that failed nobody knows whether it was done.
+            // A failed ending may have been done or not.
             if known.ended == known.ending {
                 known.settled = Some((known.version, known.ended));
             }
@@ -163,7 +163,7 @@ impl Paused<'_> {
     }
 }
 
-/// Repeats what may be repeated.
+/// Retries operations that may be repeated.
 async fn patiently<T, F: Future<Output = Result<T, Retryable>>>(operation: impl Fn() -> F) -> T {
     let again = async {
         loop {
@@ -217,7 +217,7 @@ async fn turn_of(
         return Ok(());
     }
     let ends = turn.is_multiple_of(12);
-    // The youngest ends: what was settled stays to be looked for, however much a fast machine does meanwhile.
+    // The youngest session ends, so that settled ones remain to be checked, even on a fast machine.
     let at = if ends {
         open.len() - 1
     } else {
@@ -234,7 +234,7 @@ async fn turn_of(
         2..=6 => drop(target.read(&one.name).await?),
         _ => match target.write(&one.name).await? {
             Some(version) => one.version = version,
-            // Created after the replica had everything, and lost with the master.
+            // Created after the replica was in sync, and lost with the master.
             None => assert_eq!(one.settled, None, "lost: {one:?}"),
         },
     }

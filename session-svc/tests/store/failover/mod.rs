@@ -1,6 +1,6 @@
-//! Engines that fail over while sessions are created, read, changed, listed and ended, through the store
-//! alone and through a whole service: errors only while the engine has no master, all of them worth a
-//! repetition, nothing lost that had reached the replica, and no restart afterwards.
+//! Engines that fail over during creations, reads, changes, lists and endings, through the store alone and
+//! the whole service. Errors occur only without a master, and all can be retried. Data that reached the
+//! replica is kept, and no restart is needed.
 
 mod adapter;
 mod endings;
@@ -41,8 +41,8 @@ async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Runs a load, lets everything reach the replicas, and fails the engine over under the load. `down` ends a
-/// master and waits until another node is in its place.
+/// Runs a load, waits until the replicas have everything, and fails the engine over. `down` ends a master and
+/// waits until another node replaces it.
 async fn through_a_failover(target: Arc<dyn Target>, copied: impl Fn(), down: impl FnOnce()) {
     let load = Load::start(target);
     load.runs_on(300).await;
@@ -55,7 +55,7 @@ async fn through_a_failover(target: Arc<dyn Target>, copied: impl Fn(), down: im
 
     tokio::task::block_in_place(down);
     load.recovers().await;
-    // The nodes of a cluster agree one after the other, and may refuse a moment longer what another does already.
+    // Cluster nodes agree one by one; some may reject for a moment longer.
     eventually(
         "operations without an error once the engine is back",
         async || {
@@ -68,7 +68,7 @@ async fn through_a_failover(target: Arc<dyn Target>, copied: impl Fn(), down: im
     load.nothing_settled_is_lost().await;
 }
 
-/// The last position heard before the stream was cut off.
+/// The last position received before the stream was cut.
 async fn heard_until_cut(mut events: BoxStream<'static, Result<StoreUpdate, StoreError>>) -> Option<String> {
     let mut position = None;
     while let Some(said) = tokio::time::timeout(WAIT_MAX, events.next()).await.unwrap() {
@@ -81,7 +81,7 @@ async fn heard_until_cut(mut events: BoxStream<'static, Result<StoreUpdate, Stor
     position
 }
 
-/// A listener that was cut off hears on, or is told what it missed.
+/// A listener that was cut off resumes, or learns what it missed.
 async fn hears_again(store: &Arc<dyn SessionStore>, position: Option<String>) {
     let mut stream = None;
     eventually("events to be heard again", async || {
@@ -121,7 +121,7 @@ async fn a_frozen_master_is_given_up_and_writes_to_it_are_not_believed() {
         servers.wait_for_second();
     })
     .await;
-    // It comes back as it was and is made a replica; nobody noticed.
+    // The node returns and becomes a replica, without an effect on clients.
     let load = Load::start(Arc::new(Adapter::new(&store)));
     servers.servers[0].signal("CONT");
     load.runs_on(300).await;
@@ -155,7 +155,7 @@ async fn a_cluster_fails_over_under_load() {
     let cluster = Mutex::new(Cluster::start_with(Engine::Redis, 1, &[]));
     let url = cluster.lock().unwrap().url();
     let store = connect(&url).await;
-    // The node that has the events besides its sessions.
+    // The node that holds the events as well as its sessions.
     let master = cluster.lock().unwrap().owner("vestibule:e");
     let listener = tokio::spawn(heard_until_cut(store.published(None).await.unwrap()));
     let copied = || {

@@ -1,4 +1,4 @@
-//! A master that an operator has replaced, under load.
+//! A master that an operator replaces under load.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use super::{connect, eventually};
 use crate::contract::{named, numbered};
 use crate::sentinels::Sentinels;
 
-/// Longest nobody may be able to write.
+/// The longest time without a successful write.
 const REFUSED_MAX: Duration = Duration::from_secs(2);
 
 /// Between two writes of a worker.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What one worker was told.
+/// The answers one worker received.
 #[derive(Default)]
 struct Observed {
-    /// Sessions that were acknowledged, and whether their ending was.
+    /// Sessions with an acknowledged creation, and whether their ending was acknowledged.
     sessions: HashMap<Name, bool>,
-    /// The longest time without a write that went well.
+    /// The longest time without a successful write.
     refused: Duration,
 }
 
-/// Creates sessions and ends every other one until told to stop.
+/// Creates sessions and ends every other one until stopped.
 async fn work(store: Arc<dyn SessionStore>, worker: u64, over: Arc<AtomicBool>) -> Observed {
     let mut observed = Observed::default();
     let mut last = Instant::now();
@@ -62,7 +62,7 @@ async fn work(store: Arc<dyn SessionStore>, worker: u64, over: Arc<AtomicBool>) 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_planned_failover_undoes_nothing_and_refuses_for_two_seconds_at_most() {
     let mut settings = vec!["--min-replicas-to-write", "1", "--min-replicas-max-lag", "3"];
-    // The other replica copies everything, and at once, should it be ahead of the one that is promoted.
+    // The other replica copies everything at once, in case it is ahead of the promoted one.
     settings.extend(["--repl-diskless-sync-delay", "0"]);
     let servers = Sentinels::start_apart(2, &settings);
     let stores = [connect(&servers.url()).await, connect(&servers.url()).await];

@@ -31,7 +31,7 @@ use super::load::{Retryable, Target};
 
 const ISSUER: &str = "https://issuer.example";
 
-/// Nobody refreshes anything here.
+/// No test here refreshes tokens.
 struct NoProvider;
 
 const AWAY: ProviderError = ProviderError::Timeout("token_endpoint");
@@ -102,7 +102,7 @@ impl Service {
         }
     }
 
-    /// Watches until the stream ends with an error that may be repeated; gives the last resume token.
+    /// Watches until the stream ends with a retryable error. Returns the last resume token.
     pub(crate) fn watched_until_cut(&self) -> impl Future<Output = String> + Send + 'static {
         let mut client = self.client.clone();
         async move {
@@ -125,7 +125,7 @@ impl Service {
         }
     }
 
-    /// Whether a watch that goes on is told, at last, of an ending, or that it missed something.
+    /// Whether a resumed watch finally reports an ending, or that events were missed.
     pub(crate) async fn hears_an_ending_after(&self, resume_token: &str) -> bool {
         let mut client = self.client.clone();
         let request = v1::WatchSessionsRequest {
@@ -148,7 +148,7 @@ impl Service {
     }
 }
 
-/// Fails the test unless the status says that the store is away, that too many calls wait for it, or that the waits of one call added up.
+/// Fails the test unless the store is away, too many calls wait, or one call waited too long.
 fn retryable(status: Status) -> Retryable {
     let said = (status.code(), reason_of(&status));
     let away = (Code::Unavailable, Some(ErrorReason::ErrStoreUnavailable));
@@ -158,7 +158,7 @@ fn retryable(status: Status) -> Retryable {
     Retryable
 }
 
-/// Of a session that is not there, nothing.
+/// The answer, or none if the session does not exist.
 fn found<T>(answer: Result<tonic::Response<T>, Status>) -> Result<Option<T>, Retryable> {
     match answer {
         Ok(answer) => Ok(Some(answer.into_inner())),

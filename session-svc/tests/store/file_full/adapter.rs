@@ -57,7 +57,7 @@ async fn filled_up(store: &EmbeddedStore, disk: &Disk) -> Vec<Record> {
     kept
 }
 
-/// What is kept until there is no room.
+/// The records stored before the disk was full.
 async fn until_full(store: &EmbeddedStore) -> Vec<Record> {
     let mut kept = Vec::new();
     for number in SESSIONS.. {
@@ -80,7 +80,7 @@ async fn everybody_can_be_signed_out_while_the_disk_is_full() {
     for session in &kept {
         assert_eq!(store.load(session.name).await.unwrap().as_ref(), Some(session));
     }
-    // As an ending goes: the session, then its mark.
+    // In the order of an ending: the session, then its mark.
     let mut refused = 0;
     for session in &kept {
         match store.remove(session.name, vec![2; 200]).await {
@@ -133,7 +133,7 @@ async fn no_lease_is_given_once_an_outcome_cannot_be_kept() {
     let disk = Disk::of_mib(32);
     let store = opened(&disk);
     let kept = filled_up(&store, &disk).await;
-    // What applications keep with sessions grows until even that is refused.
+    // Application data in sessions grows until the store rejects it.
     let mut grown = 0;
     for session in &kept {
         match store.replace(next(session, &[b'z'; 120_000]), 1, None).await {
@@ -158,13 +158,13 @@ async fn a_store_opens_on_a_full_disk_and_writes_again_as_soon_as_there_is_room(
     let store = opened(&disk);
     let kept = filled_up(&store, &disk).await;
     drop(store);
-    // What closing gave back is taken by others.
+    // Other files take the space freed by closing.
     disk.fill();
     let store = opened(&disk);
     for session in &kept {
         assert_eq!(store.load(session.name).await.unwrap().as_ref(), Some(session));
     }
-    // What it has taken and not used is used now.
+    // The store now uses its allocated free space.
     until_full(&store).await;
     assert!(matches!(store.check().await, Err(StoreError::Full)));
     for session in kept.iter().take(100) {

@@ -1,4 +1,4 @@
-//! A disk of a given size, and what else takes its room.
+//! A disk of a given size, and other files that fill it.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 const MIB: u64 = 1024 * 1024;
 
-/// A tmpfs of its own, unmounted when dropped.
+/// A separate tmpfs, unmounted when dropped.
 pub(crate) struct Disk {
     directory: tempfile::TempDir,
 }
@@ -28,12 +28,12 @@ impl Disk {
         self.directory.path()
     }
 
-    /// Where the store is.
+    /// The path of the store.
     pub(crate) fn store(&self) -> PathBuf {
         self.path().join("sessions")
     }
 
-    /// Takes all the room there is, as logs do.
+    /// Fills the disk, as logs do.
     pub(crate) fn fill(&self) {
         let mut other = File::options()
             .append(true)
@@ -48,7 +48,7 @@ impl Disk {
         }
     }
 
-    /// Gives it back.
+    /// Frees the space.
     pub(crate) fn empty(&self) {
         std::fs::remove_file(self.other()).unwrap();
     }
@@ -60,7 +60,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: a process that was just killed may have it open for a moment.
+        // Lazily: a killed process may have it open for a moment.
         let _ = Command::new("umount")
             .arg("-l")
             .arg(self.directory.path())

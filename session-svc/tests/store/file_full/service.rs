@@ -1,4 +1,4 @@
-//! The program itself, with every kind of call in flight while its disk fills and empties, and killed meanwhile.
+//! The program itself, with every kind of call in flight while its disk fills, empties, and it is killed.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
@@ -91,7 +91,7 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// Somebody who signed in, by an access token that has run out.
+/// A signed-in user with an expired access token.
 fn wish(provider: &ScriptedProvider) -> v1::CreateSessionRequest {
     let tokens = provider.sign_in(SCOPE);
     let text = |name: &str| tokens[name].as_str().unwrap().to_owned();
@@ -132,14 +132,14 @@ async fn end(client: &Client, id: &str) -> Result<bool, tonic::Status> {
     Ok(client.clone().end_session(request).await?.into_inner().ended)
 }
 
-/// What was acknowledged: who is signed in and who is not any more.
+/// The acknowledged state: which users are signed in, and which no longer are.
 #[derive(Default)]
 struct Acknowledged {
     begun: BTreeSet<String>,
     ended: BTreeSet<String>,
 }
 
-/// Calls of every kind until it is told to stop.
+/// Calls of every kind until stopped.
 fn load(
     client: &Client,
     provider: &Arc<ScriptedProvider>,
@@ -160,10 +160,10 @@ fn load(
                 let id = people[number * 7 % people.len()].clone();
                 let mut client = client.clone();
                 match kind {
-                    // Signs somebody in, and out again before the next.
+                    // Signs a user in, and out again before the next.
                     0 => {
                         if let Some(id) = mine.take() {
-                            // Until it is acknowledged nobody can say: the process may be killed between the ending and its answer.
+                            // Unknown until acknowledged: a kill may come between ending and answer.
                             acknowledged.lock().unwrap().begun.remove(&id);
                             if matches!(end(&client, &id).await, Ok(true)) {
                                 acknowledged.lock().unwrap().ended.insert(id);
@@ -283,7 +283,7 @@ async fn nothing_is_lost_on_a_disk_that_fills_and_empties_during_every_kind_of_c
             }
         }
         everything_is_there(&service.client, &people, &acknowledged).await;
-        // Whoever signs out is signed out.
+        // A user who signs out is signed out.
         let leaving: Vec<String> = acknowledged
             .lock()
             .unwrap()
@@ -313,8 +313,7 @@ async fn nothing_is_lost_on_a_disk_that_fills_and_empties_during_every_kind_of_c
         .await;
     }
     everything_is_there(&service.client, &people, &acknowledged).await;
-    // Every refresh token that was handed in had its outcome kept, but for the one that was on its way when
-    // the process was killed.
+    // Each used refresh token has a stored outcome, except one in flight when the process was killed.
     let mut lost = 0;
     for id in &people {
         let ask = v1::GetAccessTokenRequest {
