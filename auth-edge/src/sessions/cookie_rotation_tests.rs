@@ -1,4 +1,4 @@
-//! Schedules of requests, lost and late answers, tabs, edges whose clocks differ, and a thief: the edge's rules as they are, and the session service's own judgement.
+//! Schedules of requests: losses, delays, tabs, skewed clocks, a thief; with the real rules.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -12,14 +12,14 @@ const INTERVAL_SECS: u64 = 300;
 const INTERVAL_MS: u64 = INTERVAL_SECS * 1_000;
 const GRACE_MS: u64 = 60_000;
 const BEGAN_MS: u64 = 1_800_000_000_000;
-/// How long a request or an answer is on its way at most, beside the time that its head waits at the edge.
+/// The longest transit of a request or an answer, without the time its head waits at the edge.
 const WAY_MS: u64 = 15_000;
-/// How long an edge may not have heard of a change.
+/// The longest time until an edge learns of a change.
 const UNHEARD_MS: u64 = 1_000;
 const EDGES: usize = 3;
 const SCHEDULES: u32 = 3_000;
 
-/// A request that somebody sends: so long after the one before, with these delays, to this edge.
+/// A request: the pause since the previous one, its delays, and its edge.
 #[derive(Clone, Debug)]
 struct Sent {
     by_thief: bool,
@@ -65,7 +65,7 @@ fn sent(
         )
 }
 
-/// What happens next, the soonest first.
+/// Next events, the soonest first.
 #[derive(Debug)]
 struct Happening {
     at_ms: u64,
@@ -98,7 +98,7 @@ impl Ord for Happening {
 
 /// One session with its browsers and edges.
 struct World {
-    /// The generations that counted, each since when.
+    /// The generations that were current, each with its start.
     counted: Vec<(u64, Option<CookieGeneration>)>,
     jars: [Option<Generation>; 2],
     /// How far the clock of each edge is ahead of the session service's.
@@ -123,7 +123,7 @@ impl World {
         }
     }
 
-    /// The session as somebody knows it who has heard of what was before `at_ms`.
+    /// The session as an edge knows it that has received all changes before `at_ms`.
     fn session(&self, at_ms: u64) -> v1::Session {
         let known = self.counted.iter().rev().find(|(since_ms, _)| *since_ms <= at_ms);
         let generation = known.and_then(|(_, generation)| generation.as_ref());
@@ -134,7 +134,7 @@ impl World {
         }
     }
 
-    /// An edge judges a request: whether it counts, and the generation it is answered with.
+    /// An edge checks a request. Returns whether it counts, and the answer's generation.
     fn judged(
         &mut self,
         sent: &Sent,
@@ -164,7 +164,7 @@ impl World {
         Ok(rotation.next(Counting::of(&session), shown, edge_now_ms))
     }
 
-    /// Goes through a schedule; gives when a theft was found.
+    /// Runs a schedule. Returns when a theft was found.
     fn run(&mut self, schedule: &[Sent], copied_before: usize) -> Option<u64> {
         let mut happenings = BinaryHeap::new();
         let mut at_ms = BEGAN_MS;
@@ -217,7 +217,7 @@ impl World {
 #[derive(Debug)]
 struct Stolen;
 
-/// At once, as tabs and pictures of a page are; now and then; after a rest.
+/// Short pauses, as between tabs and images of a page; longer ones; or a rest.
 fn any_wait() -> impl Strategy<Value = u64> {
     prop_oneof![
         5 => 0..2_000_u64,
@@ -227,10 +227,10 @@ fn any_wait() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// How far clocks of edges are from the session service's at most: further than an interval and a grace.
+/// The largest clock skew between an edge and the session service: more than an interval and a grace.
 const SKEW_MS: i64 = 900_000;
 
-/// How far apart the requests are of somebody who is there.
+/// The pause between requests of an active user.
 const OFTEN_MS: u64 = 20_000;
 
 proptest! {
@@ -253,16 +253,16 @@ proptest! {
     ) {
         let copied_before = before.len();
         let both = after.into_iter().flat_map(|(own, thief, swapped)| if swapped { [thief, own] } else { [own, thief] });
-        // Whoever holds a copy of the only cookie there is: nothing of before is on its way any more.
+        // Both hold the only cookie, and no earlier request is in transit.
         let schedule: Vec<Sent> = before.into_iter().chain(both.enumerate().map(|(at, mut sent)| {
             sent.wait_ms += if at == 0 { 2 * WAY_MS + HELD_MS } else { OFTEN_MS / 2 };
             sent
         })).collect();
         let mut world = World { thief_uses_offers, ..World::new() };
         let found_ms = world.run(&schedule, copied_before);
-        // How long it takes follows from the answers that are lost; the schedules without losses bound that.
+        // The time depends on lost answers; the schedules without losses bound it.
         prop_assert!(found_ms.is_some(), "not found");
-        // What was copied may not have been used yet.
+        // The copied cookie may not have been used yet.
         let is_rotation = |one: &CookieGeneration| !one.settled && one.id != world.copied;
         let since = world.counted.iter().filter(|(since_ms, _)| *since_ms >= world.copied_ms);
         let rotations = since.filter(|(_, generation)| generation.as_ref().is_some_and(is_rotation)).count();

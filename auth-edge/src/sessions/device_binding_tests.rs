@@ -1,4 +1,4 @@
-//! The cookie, the challenges and what is sealed, each good for one thing and for its time.
+//! The cookie, the challenges and the sealed values: each is valid for one purpose and time.
 
 use chassis::secret::Secret;
 

@@ -1,4 +1,4 @@
-//! What counts as heard.
+//! Which heartbeats count as current.
 
 use session_proto::client::SessionError;
 use session_proto::v1::{ErrorReason, SessionEvent};

@@ -1,4 +1,4 @@
-//! Files that settings name are opened and judged before the start.
+//! The edge opens and checks files named in settings before it starts.
 
 #[path = "../../../session-svc/tests/support/certificates.rs"]
 mod certificates;
@@ -18,7 +18,7 @@ const GOOD: [(&str, &str); 5] = [
     ("OIDC_CLIENT_AUTH_METHOD", "tls_client_auth"),
 ];
 
-/// What is said of the good settings with these changed: mistakes, or how many warnings.
+/// The messages for the good settings with these changes: mistakes, or the number of warnings.
 fn judged(settings: &[(&str, String)], changes: &[(&str, &str)]) -> Result<usize, String> {
     let given = settings.iter().map(|(name, value)| (*name, value.as_str()));
     let mut pairs: Vec<(&str, &str)> = GOOD.into_iter().chain(given).collect();
@@ -33,7 +33,7 @@ fn judged(settings: &[(&str, String)], changes: &[(&str, &str)]) -> Result<usize
         .map_err(|wrong| wrong.to_string())
 }
 
-/// Every setting that names a certificate, a key or authorities, with what belongs there.
+/// Every setting that names a certificate, a key or authorities, with its file.
 fn all(made: &Certificates) -> Vec<(&'static str, String)> {
     let names = [
         ("EDGE_TLS_CERT_FILE", "server.pem"),
@@ -86,7 +86,7 @@ fn the_session_service_s_authority_is_asked_for_with_https() {
     );
 }
 
-/// Puts a certificate that ended years ago in the place of the server's; its key belongs to it.
+/// Replaces the server's certificate by one that expired years ago; the key matches.
 fn expire(made: &Certificates) {
     let authority = "[ca]\ndefault_ca=d\n[d]\ndatabase=index\nrand_serial=yes\nnew_certs_dir=.\ndefault_md=sha256\n\
         policy=p\nx509_extensions=e\n[p]\ncommonName=supplied\n[e]\nbasicConstraints=CA:FALSE\n";

@@ -1,16 +1,16 @@
-//! A memory limit for a child process, as the shipped pod has it: a control group of its own, version 1 or 2.
+//! A memory limit for a child process, as in the shipped pod: its own control group, version 1 or 2.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The pod whose limit counts.
+/// The manifest of the pod with the limit.
 const DEPLOYMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../k8s/base/edge/deployment.yaml");
 
 /// A control group that is removed when dropped, after its process has ended.
 pub(crate) struct Group(PathBuf);
 
 impl Group {
-    /// Puts a process under the limit of the shipped pod. Without a control group to be made, the test fails: it would show nothing.
+    /// Applies the shipped pod's limit to a process. Without a control group, the test fails.
     pub(crate) fn of_pod(pid: u32) -> Self {
         let (base, limit) = if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
             let _ = fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory");

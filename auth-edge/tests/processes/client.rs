@@ -1,4 +1,4 @@
-//! Clients that repeat nothing by themselves, so that every request the edge loses shows.
+//! Clients that never retry, so that every request the edge loses is visible.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// How a client speaks, and whether it keeps its connections.
+/// A client's protocol, and whether it keeps its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Http1Kept,
@@ -31,7 +31,7 @@ impl Kind {
 /// Why a request got no answer.
 #[derive(Debug)]
 pub(crate) enum Unanswered {
-    /// No connection was made, so nothing was sent: any balancer goes to the next server.
+    /// No connection was made, so nothing was sent: any balancer tries the next server.
     Refused,
     /// The request is lost.
     Lost(String),
@@ -58,7 +58,7 @@ impl Client {
         }
     }
 
-    /// Asks a server for a path, which has to answer 200.
+    /// Requests a path, which must answer 200.
     pub(crate) async fn get(&mut self, address: SocketAddr, path: &str) -> Result<(), Unanswered> {
         match self.kind {
             Kind::Http1Kept | Kind::Http1Each => self.by_http1(address, path).await,
@@ -123,7 +123,7 @@ impl Client {
             let answer = match sender.try_send_request(request()?).await {
                 Ok(answer) => answer,
                 Err(mut error) => match error.take_message() {
-                    // The server went away before the request was sent.
+                    // The server closed before the request was sent.
                     Some(_unsent) => continue,
                     None => return Err(lost(error.into_error())),
                 },

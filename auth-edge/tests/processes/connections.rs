@@ -1,4 +1,4 @@
-//! How long a connection may stay silent.
+//! The idle timeouts of a connection.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,7 +25,7 @@ async fn read(stream: &mut TcpStream) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
 }
 
-/// Whether the other side has hung up, after whatever it still says.
+/// Whether the peer has closed, after any remaining data.
 async fn is_closed(stream: &mut TcpStream) -> bool {
     loop {
         match read(stream).await {

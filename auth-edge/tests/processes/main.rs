@@ -1,4 +1,4 @@
-//! The edge as a process: what it takes of memory, whom it gives up, and how it goes.
+//! The edge as a process: its memory, the clients it drops, and how it stops.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! What passes through the edge leaves nothing in it.
+//! Traffic through the edge leaves no memory in use.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -12,7 +12,7 @@ use crate::process::{Process, serve};
 /// The size of each direction.
 pub(crate) const GIGABYTE: u64 = 1_000_000_000;
 
-/// What may be added to the process while a gigabyte passes, in KiB: buffers of two connections and the allocator's slack.
+/// The most the process may grow for a gigabyte, in KiB: two connections' buffers, and slack.
 const GROWTH_KIB: u64 = 32 * 1024;
 
 /// A piece of a body.
@@ -33,7 +33,7 @@ pub(crate) fn gigabyte() -> impl Iterator<Item = Bytes> + Send + 'static {
     })
 }
 
-/// Sends a gigabyte, and counts what it gets.
+/// Sends a gigabyte, and counts what it receives.
 fn gigabytes() -> Router {
     let send = || async { Body::from_stream(stream::iter(gigabyte().map(Ok::<_, std::io::Error>))) };
     let count = |body: Body| async {

@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::cgroup::Group;
 
-/// Only a failing test waits so long: twice as long as the edge waits for a client that takes nothing.
+/// Only a failing test waits this long: twice the edge's wait for a client that reads nothing.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 /// An edge under the memory limit of its pod, which ends when dropped.
@@ -32,7 +32,7 @@ impl Drop for Process {
     }
 }
 
-/// An address nobody listens on: taken and given back.
+/// A free address: bound and released.
 fn free() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -41,7 +41,7 @@ fn free() -> SocketAddr {
 }
 
 impl Process {
-    /// An edge before `upstream` with settings of its own; waits until it answers.
+    /// Starts an edge before `upstream` with these settings, and waits until it answers.
     pub(crate) async fn start(upstream: SocketAddr, settings: &[(&str, &str)]) -> Self {
         let mut table = NamedTempFile::new().unwrap();
         writeln!(
@@ -132,7 +132,7 @@ pub(crate) async fn serve(router: Router) -> (SocketAddr, DropGuard) {
     (address, stop.drop_guard())
 }
 
-/// Waits until something is so.
+/// Waits until the condition holds.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + LONGEST_WAIT;
     while !is_so() {

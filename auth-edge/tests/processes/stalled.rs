@@ -1,4 +1,4 @@
-//! Clients that do not take their answer.
+//! Clients that do not read their answer.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::process::{Process, serve, until};
 /// Clients at once.
 const CLIENTS: usize = 8;
 
-/// What all of them together may take of the edge's memory, in KiB: buffers of both connections of each.
+/// The most edge memory all of them may use, in KiB: both connections' buffers for each.
 const GROWTH_KIB: u64 = 32 * 1024;
 
-/// Counts answers that are being sent.
+/// Counts answers in progress.
 #[derive(Clone, Default)]
 struct Open(Arc<AtomicUsize>);
 
@@ -49,7 +49,7 @@ impl Drop for Sending {
     }
 }
 
-/// Sends a gigabyte, or all a WebSocket takes.
+/// Sends a gigabyte, or as much as a WebSocket takes.
 fn sending(open: &Open) -> Router {
     let (file, socket) = (open.clone(), open.clone());
     let send = move || {
@@ -78,7 +78,7 @@ fn sending(open: &Open) -> Router {
     Router::new().route("/send", any(send)).route("/talk", any(talk))
 }
 
-/// Asks, reads the beginning of the answer, and nothing more.
+/// Sends a request and reads only the beginning of the answer.
 async fn over_http1(address: SocketAddr, path: &str, more: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{more}\r\n");

@@ -1,4 +1,4 @@
-//! An edge that is told to stop while it is used.
+//! An edge that is stopped while clients use it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use crate::client::{Client, Kind, Unanswered};
 use crate::process::{LONGEST_WAIT, Process, serve, until};
 use crate::session_service::SessionService;
 
-/// Requests of each kind that are worked on when the edge is told to stop.
+/// Requests of each kind that are in progress when the edge is stopped.
 const HELD: usize = 4;
 
-/// Clients of each kind that ask without a pause.
+/// Clients of each kind that send requests without a pause.
 const CLIENTS_EACH: usize = 3;
 
-/// Requests of each kind that have to be answered before and after.
+/// Requests of each kind that must be answered before and after.
 const MANY: usize = 50;
 
-/// What a balancer knows of an edge, and how often each kind of client was answered.
+/// A balancer's knowledge of an edge, and how often each kind of client got an answer.
 struct Target {
     address: SocketAddr,
     ready: AtomicBool,
@@ -63,7 +63,7 @@ async fn follow_readiness(target: Arc<Target>, admin: SocketAddr) {
     }
 }
 
-/// Asks one ready edge after another, until told to stop; gives what was lost.
+/// Asks one ready edge after another until stopped. Returns the lost requests.
 async fn ask(at: usize, targets: Arc<[Arc<Target>]>, stop: CancellationToken) -> Vec<String> {
     let mut client = Client::new(Kind::ALL[at]);
     let (mut failed, mut turn) = (Vec::new(), at);
@@ -101,7 +101,7 @@ async fn an_edge_that_is_told_to_stop_under_load_fails_nobody() {
         .route("/fast", any(|| async { "fast" }))
         .route("/held", any(held));
     let (upstream, _stop) = serve(router).await;
-    // Readiness waits for its first answer.
+    // Readiness waits for the session service's first answer.
     let clock = ManualClock::new(SystemClock.now_ms());
     let nobody = RelyingParty::new(ProviderSettings::new("http://127.0.0.1:1", "client")).unwrap();
     let sessions = SessionService::start(nobody, &clock, Duration::from_millis(300), None).await;
@@ -167,7 +167,7 @@ async fn an_edge_that_is_told_to_stop_under_load_fails_nobody() {
     }
 }
 
-/// A WebSocket is no request any more: its connection would be cut when the process ends.
+/// A WebSocket no longer counts as a request: the end of the process would cut it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_websocket_gets_its_close_frame_before_the_process_ends() {
     let socket = |mut request: Request| async move {

@@ -1,4 +1,4 @@
-//! A person with an account of their own who tries for those of others, or for more than their share.
+//! A user who tries to reach other users' accounts, or to use more than a fair share.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use crate::support::Stack;
 
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Pages of one person that may listen at one edge.
+/// The limit of watching pages per person and edge.
 const PAGES_MAX: usize = 100;
 
-/// A page of ours as a program: calls with a cookie, over HTTP/1.1.
+/// One of our pages as a program: calls with a cookie, over HTTP/1.1.
 struct Page {
     client: reqwest::Client,
     url: String,
     cookie: String,
 }
 
-/// What came of a call: its messages, and the gRPC status.
+/// The result of a call: its messages, and the gRPC status.
 struct Reply<M> {
     messages: Vec<M>,
     status: i32,
@@ -150,7 +150,7 @@ async fn handles_and_tokens_of_somebody_else_open_nothing() {
     let handles = victim.list(0, "").await.messages.remove(0).sessions;
     assert_eq!(handles.len(), 2);
 
-    // A handle of somebody else's is answered as one nobody has.
+    // Another person's handle gets the same answer as an unknown one.
     for handle in handles.iter().map(|session| session.handle.as_str()) {
         assert_eq!(mallory.ends(handle).await, (false, 0));
     }
@@ -173,7 +173,7 @@ async fn handles_and_tokens_of_somebody_else_open_nothing() {
     assert_eq!(reply.messages[0].ended_count, 0);
     assert!(victim.is_signed_in().await && second.is_signed_in().await);
 
-    // A position on the stream is nobody's secret, and shows to each their own.
+    // A stream position is not secret, and shows only the reader's own events.
     let watch = |token: &str| WatchMySessionRequest {
         resume_token: token.to_owned(),
     };
@@ -319,7 +319,7 @@ async fn thousands_of_sessions_of_one_account_are_listed_in_pages_and_ended_at_o
     }
     assert_eq!(seen.len(), SESSIONS + 1);
     let mut ended = 0;
-    // As a person who is told that not all could be ended in time asks again.
+    // As a person who asks again because not all sessions could be ended in time.
     while ended < SESSIONS {
         let reply: Reply<EndMyOtherSessionsResponse> = page
             .call("EndMyOtherSessions", &EndMyOtherSessionsRequest {})
@@ -345,7 +345,7 @@ async fn what_a_browser_calls_itself_is_kept_short_and_shows_as_it_is() {
     };
     let long = "\u{202e}<script>\u{200b}ü".repeat(2_000);
     for agent in ["<b>a</b>", "\u{202e}evil\u{2066}\u{feff}", long.as_str()] {
-        // Use is written down once a minute.
+        // Use is recorded once a minute.
         stack.advance(120);
         let host = stack.address();
         let request = format!(

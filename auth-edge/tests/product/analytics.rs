@@ -1,4 +1,4 @@
-//! Product analytics: nothing at all when off; when on, three addresses and nothing that tells who somebody is.
+//! Product analytics: nothing when off; when on, three addresses and no identifying data.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -174,7 +174,7 @@ async fn a_profile_names_the_project_and_a_pseudonym_that_stays() {
     assert_eq!(stranger.header("x-analytics-token"), "");
 }
 
-/// A connection from an address of its own.
+/// A connection from its own address.
 async fn from(address: [u8; 4], stack: &Stack) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from((address, 0))).unwrap();
@@ -208,7 +208,7 @@ async fn bodies_that_never_come_take_one_visitors_share_and_the_others_go_on() {
             .unwrap();
         held.push(stream);
     }
-    // The share is full as soon as one more is refused.
+    // The share is full as soon as another request is rejected.
     while status_from(slow, &stack).await == "200" {}
     for other in 3..20 {
         assert_eq!(status_from([127, 0, 0, other], &stack).await, "200");

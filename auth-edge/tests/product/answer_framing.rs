@@ -1,11 +1,11 @@
-//! Answers whose framing the client gets from the body that was read (RFC 9112, sections 2.3, 5.1, 5.2 and 6.3).
+//! Answers framed by the body that was read (RFC 9112, sections 2.3, 5.1, 5.2 and 6.3).
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use crate::gateway::Gateway;
 
-/// A server that writes these bytes to each request and closes; its address.
+/// A server that writes these bytes to each request and closes. Returns its address.
 async fn server_that_says(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -22,7 +22,7 @@ async fn server_that_says(answer: &'static str) -> String {
     format!("http://{address}")
 }
 
-/// What a client of HTTP/1.1 gets for such an answer, in lower case: head and body, without chunk sizes.
+/// What an HTTP/1.1 client receives for such an answer, in lower case: head and body, without chunk sizes.
 async fn passed_on(method: &str, answer: &'static str) -> (String, String) {
     let upstream = server_that_says(answer).await;
     let rule = format!("[[route]]\npath = \"/said/*\"\nguard = \"none\"\nupstream = \"{upstream}\"\n");

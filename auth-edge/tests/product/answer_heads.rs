@@ -1,5 +1,5 @@
-//! The heads of the edge's own answers: whatever is long stays out of them, since proxies read a head into a buffer of 4 KiB. Each
-//! answer of every test is measured by the browser of the tests itself.
+//! The heads of the edge's own answers stay short, because proxies read a head into a buffer of 4 KiB. The
+//! tests' browser measures each answer.
 
 use scripted_provider::Endpoint;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::gateway::Gateway;
 use crate::support::{Answer, Browser, Log, NAVIGATION, Stack, key_file};
 
-/// So many tabs wait for their sign-in.
+/// The number of tabs that wait for their sign-in.
 const TABS: usize = 10;
 
 fn parameter(answer: &Answer, name: &str) -> Option<String> {
@@ -18,7 +18,7 @@ fn parameter(answer: &Answer, name: &str) -> Option<String> {
         .map(|(_, value)| value.into_owned())
 }
 
-/// A browser that is signed in by an ID token of about so many bytes.
+/// A browser signed in with an ID token of about this many bytes.
 async fn signed_in_by(stack: &Stack, bytes: usize) -> Browser {
     let claims = json!({"groups": "g".repeat(bytes * 3 / 4), "sid": "sid-1"});
     stack.provider.script(|script| {
@@ -163,7 +163,7 @@ fn asked() -> [(&'static str, &'static str); 3] {
     ]
 }
 
-/// Somebody in a hundred groups.
+/// A person in a hundred groups.
 fn member(name: &str) -> Value {
     let groups: Vec<String> = (0..100)
         .map(|number| format!("/organisation/department-{number:03}/{}", "x".repeat(8)))

@@ -1,5 +1,5 @@
-//! Answers at the callback that are not the provider's, or not of the shape it answers in: what they use up, and what the page
-//! says.
+//! Answers at the callback that are not the provider's, or have the wrong shape: what they use up, and the
+//! page's text.
 
 use scripted_provider::Endpoint;
 use serde_json::json;
@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::support::{Answer, Browser, Stack};
 
-/// The callback's address with other parameters; the state stays.
+/// The callback's address with other parameters and the same state.
 fn with(callback: &str, pairs: &[(&str, &str)]) -> String {
     let mut url = Url::parse(callback).unwrap();
     let all = url.query_pairs().into_owned().collect::<Vec<_>>();

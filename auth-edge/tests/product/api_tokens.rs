@@ -1,5 +1,5 @@
-//! A token for each API: each upstream gets its own and no other, and a refusal of the provider is told and not tried again by
-//! signing in.
+//! One token per API: each upstream gets only its own. If the provider refuses a token, the answer says so,
+//! and no new sign-in starts.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ async fn signed_in(gateway: &Gateway) -> Browser {
     browser
 }
 
-/// What the upstream got as `Authorization` for the last request.
+/// The `Authorization` of the upstream's last request.
 fn shown(gateway: &Gateway) -> String {
     let seen = gateway.upstream.requests().pop().unwrap();
     let all = seen.all("authorization");
@@ -124,7 +124,7 @@ async fn a_token_an_api_refuses_is_renewed_for_that_api_alone() {
         let is_revoked = revoked.lock().unwrap().contains(&token);
         is_revoked.then(|| (StatusCode::UNAUTHORIZED, challenge).into_response())
     });
-    // Both within the pause between two renewals of one token.
+    // Both within the pause between two refreshes of one token.
     for path in ["/orders/a", "/billing/a"] {
         assert_eq!(browser.get(path).await.status, 200, "{path}");
     }

@@ -1,4 +1,4 @@
-//! Signed assertions for upstreams, verified as an upstream would: with the key set the edge publishes.
+//! Signed assertions for upstreams, verified with the key set the edge publishes, as upstreams do.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ fn decoded(part: &str) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
 }
 
-/// Header and claims of a token that one of these keys has signed.
+/// Header and claims of a token signed by one of these keys.
 fn verified(token: &str, jwks: &Value) -> (Value, Value) {
     let (signed, signature) = token.rsplit_once('.').unwrap();
     let (header, claims) = signed.split_once('.').unwrap();

@@ -1,4 +1,4 @@
-//! When somebody signed in: what a provider does not tell is known nowhere, and who needs it asks once.
+//! The time of a sign-in: if the provider omits it, routes that need it ask once.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -37,7 +37,7 @@ upstream = "{upstream}"
 upstream_jwt = true
 "#;
 
-/// The provider says nothing of when somebody signed in.
+/// The provider omits the time of the sign-in.
 fn say_nothing(gateway: &Gateway) {
     let silent = |script: &mut scripted_provider::Script| {
         _ = script.claims.insert("auth_time".to_owned(), json!(null));
@@ -45,7 +45,7 @@ fn say_nothing(gateway: &Gateway) {
     gateway.stack.provider.script(silent);
 }
 
-/// Goes to a page as a browser does, through the sign-ins it is sent to, and gives the last answer and how many there were.
+/// Visits a page through its sign-ins, like a browser. Returns the last answer and their number.
 async fn arrive(gateway: &Gateway, browser: &mut Browser, page: &str) -> (Answer, usize) {
     const MOST: usize = 8;
     let (mut at, mut sign_ins) = (page.to_owned(), 0);
@@ -73,7 +73,7 @@ async fn current(gateway: &Gateway, browser: &Browser) -> Session {
     answer.session.unwrap()
 }
 
-/// What a token says of when somebody signed in.
+/// The sign-in time in a token.
 fn auth_time(token: &str) -> Option<serde_json::Value> {
     let body = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
@@ -119,7 +119,7 @@ async fn a_page_that_needs_a_fresh_sign_in_requests_one_once_and_refuses_an_unda
     assert_eq!(browser.get("/api/auth/me").await.status, 200, "the session stays");
     assert_eq!(gateway.upstream.requests().len(), 0);
 
-    // It has been asked: the page says so itself, to a person and to a program.
+    // The edge has asked already: the page says so, to a person and to a program.
     let (page, sign_ins) = arrive(&gateway, &mut browser, "/fresh/a").await;
     assert_eq!((page.status, sign_ins), (403, 0), "{page:?}");
     assert!(
@@ -134,7 +134,7 @@ async fn a_page_that_needs_a_fresh_sign_in_requests_one_once_and_refuses_an_unda
     assert_eq!(program.json()["error"], "insufficient_user_authentication");
     assert_eq!(gateway.upstream.requests().len(), 0);
 
-    // The provider learns it: the way out is another sign-in.
+    // The provider now supports it, so another sign-in helps.
     gateway.stack.provider.reset();
     browser.sign_in().await;
     assert_eq!(browser.visit("/fresh/a").await.status, 200);
@@ -211,7 +211,7 @@ async fn a_class_that_the_provider_does_not_confirm_is_named_and_requested_once(
         assert!(refused.body.contains("Try again"), "{}", refused.body);
         assert_eq!(browser.get("/api/auth/me").await.status, 200, "the session stays");
 
-        // It was requested: the page says so itself, to a person and to a program.
+        // The edge requested it: the page says so, to a person and to a program.
         let (page, sign_ins) = arrive(&gateway, &mut browser, "/classified/b").await;
         assert_eq!((page.status, sign_ins), (403, 0), "{page:?}");
         assert!(
@@ -226,7 +226,7 @@ async fn a_class_that_the_provider_does_not_confirm_is_named_and_requested_once(
         assert_eq!(said["error"], "insufficient_user_authentication");
         assert_eq!(said["acr_values"], "gold");
 
-        // Another demand is another matter: a program learns all the classes, and may send its person there.
+        // Another requirement is separate: a program gets all the classes, and may start a step-up.
         let step_up = browser.get_with("/api-of-classes/a", &accept).await;
         assert_eq!(step_up.status, 401);
         assert!(
@@ -245,7 +245,7 @@ async fn a_class_that_the_provider_does_not_confirm_is_named_and_requested_once(
             (403, Some("gold urn:platinum"))
         );
 
-        // The provider learns one of them: the way out is another sign-in.
+        // The provider now supports one of them, so another sign-in helps.
         answer_with(json!("urn:platinum"));
         let callback = browser.until_callback(login).await;
         assert_eq!(browser.visit(&callback).await.status, 302);
@@ -259,7 +259,7 @@ async fn what_a_sign_in_requested_in_vain_is_403_on_that_page_alone_and_no_circl
     let mut browser = gateway.stack.browser();
     browser.sign_in().await;
     gateway.stack.advance(5);
-    // No sign-in is ever as young as this page wants it.
+    // No sign-in is recent enough for this page.
     gateway.stack.provider.script(|script| {
         let ago = script.now.unwrap() - 2;
         _ = script.claims.insert("auth_time".to_owned(), json!(ago));
@@ -273,10 +273,10 @@ async fn what_a_sign_in_requested_in_vain_is_403_on_that_page_alone_and_no_circl
         307,
         "another demand was not asked for"
     );
-    // Of another session nothing has been asked.
+    // The edge has not asked for another session yet.
     browser.sign_in().await;
     assert_eq!(browser.visit("/now/a").await.status, 307);
-    // Nobody gets further by what is remembered of asking.
+    // The record of asking grants no access.
     let mut forged = gateway.stack.browser();
     forged.jar.extend(
         browser

@@ -1,4 +1,4 @@
-//! The callback: what it takes, what it refuses, and the cookie it sets.
+//! The callback: accepted and rejected parameters, and its cookie.
 
 use scripted_provider::{Answer as Script, Endpoint, IdTokenShape};
 use serde_json::json;
@@ -68,10 +68,10 @@ async fn on_https_the_cookie_has_the_host_prefix() {
     assert!(answer.header("strict-transport-security").contains("max-age="));
 }
 
-/// The parameter left out, those added, and the reason of the refusal.
+/// The removed parameter, the added ones, and the reason of the refusal.
 type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
 
-/// The callback with one parameter left out and others added; `=` repeats the value it has.
+/// The callback without one parameter and with others added; `=` repeats the existing value.
 fn altered(callback: &str, drop: &str, add: &[(&str, &str)]) -> String {
     let query = callback.split_once('?').unwrap().1;
     let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
@@ -122,7 +122,7 @@ async fn a_bad_message_is_refused_without_any_call_to_the_provider() {
     refused(&stack.browser().visit(&callback).await);
     for (drop, add, reason) in cases {
         let refusals = stack.counter("sign_in_refusals_total", reason);
-        // Each sign-in is used up by the first message that finds it.
+        // The first message that finds a sign-in uses it up.
         let mut page = stack.browser();
         let callback = page.until_callback("/api/auth/login?returnTo=/a").await;
         let answer = page.visit(&altered(&callback, drop, add)).await;

@@ -1,4 +1,4 @@
-//! What another proxy asks about, judged and told by rules of its own: `[[check]]`.
+//! Checks for another proxy, with their own rules: `[[check]]`.
 
 use reqwest::Method;
 use serde_json::json;
@@ -119,7 +119,7 @@ async fn where_there_are_rules_a_check_of_nothing_known_does_not_pass() {
     for (proxies, about) in [
         ("127.0.0.1", vec![]),
         ("127.0.0.1", asked("api.localhost", "GET", "/a")[..1].to_vec()),
-        // Nobody tells the method, and rules tell methods apart.
+        // The proxy sends no method, and rules differ by method.
         (
             "127.0.0.1",
             vec![
@@ -318,7 +318,7 @@ async fn a_rule_sends_visitors_to_sign_in_without_a_word_of_the_proxy() {
         (&NAVIGATION[..], 302),
         (&[html], 302),
         (&[mode("navigate"), accepts("*/*")], 302),
-        // Programs.
+        // Requests by programs.
         (&[], 401),
         (&[accepts("*/*")], 401),
         (&[accepts("application/json")], 401),
@@ -350,7 +350,7 @@ async fn each_fact_of_a_check_has_one_source() {
     for (about, expected) in [
         (vec![own, ("x-original-method", "GET")], 200),
         (vec![own, ("x-original-method", "DELETE")], 401),
-        // The client's, passed on by a proxy that sets the other family.
+        // The client's header, forwarded by a proxy that sets the other family.
         (
             vec![
                 own,

@@ -1,4 +1,4 @@
-//! Headers under the names an application reads: what it gets, and what no client brings.
+//! Headers with the names an application reads: what it receives, and what clients cannot set.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ header_encoding = "percent"
 headers = { Remote-Name = "claim:name", Remote-Groups = "claim:groups" }
 "#;
 
-/// Of each name the application reads, spellings that it may take for the same.
+/// Spellings of each name that the application may treat as the same.
 const SPELLINGS: [&str; 15] = [
     "Remote-User",
     "remote_user",
@@ -83,7 +83,7 @@ async fn an_application_gets_the_names_it_reads() {
 async fn no_client_brings_them_by_any_spelling_method_or_rule() {
     let gateway = Gateway::start(RULES, &[]).await;
     let mut ada = gateway.signed_in_as(ada(), "openid").await;
-    // Somebody who has none of the claims.
+    // A person without any of the claims.
     let mut nobody = gateway.signed_in_as(json!({"sub": "nobody-1"}), "openid").await;
     let named = SPELLINGS.join(", ");
     let mut spoofed: Vec<(&str, &str)> = SPELLINGS.iter().map(|name| (*name, "spoofed")).collect();

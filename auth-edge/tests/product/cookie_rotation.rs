@@ -1,4 +1,4 @@
-//! `EDGE_COOKIE_ROTATION`: the cookie is given anew now and then, and who uses an older one after that has a copy.
+//! `EDGE_COOKIE_ROTATION`: the edge reissues the cookie; a later use of the old one shows a copy.
 
 use futures_util::StreamExt as _;
 use session_proto::client::WatchItem;
@@ -22,7 +22,7 @@ async fn signed_in(stack: &Stack) -> Browser {
     browser
 }
 
-/// Uses the session: the status, and whether there is a new cookie.
+/// Uses the session. Returns the status, and whether there is a new cookie.
 async fn used(browser: &mut Browser) -> (u16, bool) {
     let answer = browser.get("/api/auth/me").await;
     (answer.status, answer.set_cookie("session").is_some())
@@ -78,7 +78,7 @@ async fn a_page_that_keeps_its_session_by_grpc_web_is_given_a_new_cookie_too() {
     assert_eq!(kept(&mut browser).await, ("5".to_owned(), false));
 }
 
-/// Uses the session as a page of the web app does: the status of the call, and whether there is a new cookie.
+/// Uses the session as a web app page does. Returns the call's status, and whether there is a new cookie.
 async fn kept(browser: &mut Browser) -> (String, bool) {
     let own_page = [("x-csrf", "1"), ("sec-fetch-site", "same-origin")];
     let answer = grpc_web::call(browser, "RollCurrentSession", &own_page).await;
@@ -223,7 +223,7 @@ async fn every_use_that_is_due_is_offered_a_cookie_of_its_own_so_that_nobody_tak
         offers.insert(tab.jar["session"].clone());
     }
     assert_eq!(offers.len(), 20, "no two are the same");
-    // The thief uses none of them. The person's browser does, and the copy of the old one is found.
+    // The thief uses none of them. The user's browser does, and the edge detects the copy of the old one.
     assert_eq!(used(&mut browser).await, (200, true));
     assert_eq!(used(&mut browser).await, (200, false));
     stack.clock.advance_ms(GRACE_MS);

@@ -1,4 +1,4 @@
-//! What this client proves itself with at the provider, changed while the edge runs.
+//! The edge's credentials at the provider, changed while it runs.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::support::{Log, Stack, key_file};
 
 const TAKEN_OVER: [&str; 2] = ["provider credentials", "a file is used as it is now"];
 
-/// Renames a text into place, as mounted secrets change.
+/// Renames a file into place, as Kubernetes updates mounted secrets.
 fn put(path: &Path, text: &str) {
     let next = path.with_extension("next");
     std::fs::write(&next, text).unwrap();
@@ -22,12 +22,12 @@ fn decoded(part: &str) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
 }
 
-/// The header of a token the last token request carried.
+/// The header of a token in the last token request.
 fn header_of(token: &str) -> Value {
     decoded(token.split('.').next().unwrap())
 }
 
-/// Signs somebody in: the key that signed the client's assertion, and the one tokens were bound to.
+/// Signs a user in. Returns the key that signed the client's assertion, and the tokens' bound key.
 async fn used_keys(stack: &Stack) -> (Value, Value) {
     stack.browser().sign_in().await;
     let request = stack.provider.last_request(Endpoint::Token);

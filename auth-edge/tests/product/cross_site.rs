@@ -1,4 +1,4 @@
-//! What pages of other sites can have a browser send through a guard, and by which headers a request becomes another one.
+//! Requests that other sites' pages can send through a guard, and headers that change a request.
 
 use reqwest::Method;
 
@@ -145,7 +145,7 @@ async fn a_route_holds_a_request_that_names_another_method_to_what_it_asks_of_a_
         ("/rails/posts/1", &link, 200),
         ("/strict/1?_method=DELETE", &own, 403),
         ("/strict/1?_method=DELETE", &proven, 200),
-        // Without the key it is the application's to judge.
+        // Without the key, the application decides.
         ("/api/posts/1?_method=DELETE", &link, 200),
     ] {
         assert_eq!(

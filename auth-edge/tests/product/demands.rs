@@ -1,4 +1,4 @@
-//! What a sign-in has to bring: step-up by class and age, silent sign-in, and sign-in started by a third party.
+//! Requirements on a sign-in: step-up by class and age, silent sign-in, third-party start.
 
 use std::io::Write as _;
 
@@ -107,7 +107,7 @@ async fn a_route_says_what_a_sign_in_that_leads_to_it_has_to_bring_also_when_tri
     assert_eq!(param(url, "max_age").as_deref(), Some("600"));
     assert_eq!(param(url, "ui_locales").as_deref(), Some("de"));
 
-    // Nobody asks it away.
+    // Parameters cannot remove the requirement.
     let lesser = "/api/auth/login?returnTo=/vault/door&acr_values=bronze&max_age=99999";
     let url = browser.visit(lesser).await.location().to_owned();
     assert_eq!(param(&url, "acr_values").as_deref(), Some("gold silver"));
@@ -200,7 +200,7 @@ async fn a_silent_sign_in_that_fails_otherwise_is_an_error_and_keeps_the_session
         assert_eq!(finish(&mut browser, login).await.status, 400, "{error}");
         assert_eq!(browser.get("/api/auth/me").await.status, 200);
     }
-    // Nobody at the provider does not mean nobody here.
+    // A missing session at the provider does not end the session here.
     stack
         .provider
         .script(|script| script.authorize_error = Some("login_required".to_owned()));
@@ -228,7 +228,7 @@ async fn a_route_that_signs_in_silently_asks_once_it_has_to() {
     let callback = browser.authorize(&at_provider).await;
     let back = browser.visit(&callback).await.location().to_owned();
     assert!(back.ends_with("/news/today"));
-    // The page is guarded: it sends to sign in again, and this time the provider may ask.
+    // The page has a guard: it requests a sign-in again, and now the provider may prompt.
     let login = browser.visit("/news/today").await.location().to_owned();
     let authorize_url = browser.visit(&login).await.location().to_owned();
     assert_eq!(param(&authorize_url, "prompt"), None, "{authorize_url}");

@@ -1,4 +1,4 @@
-//! Messages whose end two programs could see in different places. Each is sent as bytes, with another request behind it.
+//! Messages with an ambiguous end. Each is sent as bytes, with another request behind it.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -11,7 +11,7 @@ use crate::support::Upstream;
 
 const SMUGGLED: &str = "GET /public/smuggled HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-/// What is refused: the answer is 400 (or 505, 501) and the connection ends.
+/// Rejected messages: the answer is 400 (or 505, 501) and the connection ends.
 const REFUSED: [(&str, &str); 21] = [
     (
         "two lengths",
@@ -100,7 +100,7 @@ fn statuses(raw: &str) -> Vec<String> {
         .collect()
 }
 
-/// An upstream that answers what it has read to the end, and the rule that leads there.
+/// An upstream that reads each request to its end before it answers, and the rule to it.
 async fn reading() -> (Upstream, String) {
     let router = Router::new().fallback(any(|body: Bytes| async move { body.len().to_string() }));
     let upstream = Upstream::of(router, None).await;
@@ -118,7 +118,7 @@ fn seen(gateway: &Gateway) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_end_in_two_places_is_refused_and_nothing_behind_it_is_read() {
-    // One that answers before it has read a body is believed, whatever the body would have been.
+    // The edge forwards an answer that comes before the body is read, whatever the body.
     let (_reader, rule) = reading().await;
     let gateway = Gateway::start(&rule, &[]).await;
     for (name, head) in REFUSED {
@@ -138,8 +138,8 @@ async fn what_could_end_in_two_places_is_refused_and_nothing_behind_it_is_read()
     }
 }
 
-/// An answer that does not wait for its request's body keeps the connection of nobody who could take what follows for a request, or
-/// for a body: neither the client's nor the upstream's.
+/// After an answer that does not wait for its request's body, the edge keeps neither connection open: later
+/// bytes could be read as a request or a body.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_read_behind_a_body_whose_answer_came_before_it() {
     let gateway = Gateway::start("", &[]).await;
@@ -160,7 +160,7 @@ async fn nothing_is_read_behind_a_body_whose_answer_came_before_it() {
             .write_all(format!("{rest}{SMUGGLED}").as_bytes())
             .await
             .unwrap();
-        // What would be answered is, before the end.
+        // Pending answers still arrive before the end.
         stream.shutdown().await.unwrap();
         stream.read_to_end(&mut raw).await.unwrap();
         let raw = String::from_utf8(raw).unwrap();

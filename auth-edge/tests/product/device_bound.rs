@@ -1,4 +1,4 @@
-//! Sessions that are bound to a device (W3C Device Bound Session Credentials): a browser that holds a key goes on, a copy of its cookies does not.
+//! Sessions bound to a device (W3C DBSC): a browser with the key continues, copied cookies do not.
 
 mod demanded;
 pub(crate) mod device;
@@ -19,7 +19,7 @@ async fn stack() -> Stack {
     Stack::with(&[HTTPS]).await
 }
 
-/// Somebody who has signed in with a browser that binds sessions, a while ago.
+/// A user who signed in a while ago with a browser that binds sessions.
 async fn bound(stack: &Stack) -> (Browser, Device) {
     let mut browser = stack.browser();
     let device = Device::bind(&mut browser).await;
@@ -63,7 +63,7 @@ async fn a_sign_in_offers_to_bind_and_the_browser_goes_on_for_as_long_as_it_prov
         "{cookie}"
     );
 
-    // The same registration again, by a browser that has not heard the answer: nothing changes.
+    // A browser that missed the answer repeats the registration: nothing changes.
     assert_eq!(device.register(&mut browser, &offer).await.status, 200);
     let device = device.named(&instructions);
     for _ in 0..4 {

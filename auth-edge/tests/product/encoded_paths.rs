@@ -1,4 +1,4 @@
-//! Paths that programs read differently: refused, but where a rule takes them and every reading leads to it.
+//! Paths that programs read differently: rejected, unless a rule accepts them and covers every reading.
 
 use reqwest::Method;
 
@@ -35,7 +35,7 @@ guard = "api"
 claims = { groups = "admin" }
 "#;
 
-/// One request as it stands, which an HTTP client would write in its own way.
+/// Sends a request unchanged; an HTTP client would rewrite it.
 async fn ask(gateway: &Gateway, path: &str) -> (u16, Option<String>) {
     let (name, value) = gateway.stack.session_cookie().await;
     let before = gateway.upstream.requests().len();
@@ -81,13 +81,13 @@ async fn a_route_that_takes_them_passes_their_bytes_on_unchanged() {
 async fn a_path_that_another_reading_leads_elsewhere_with_is_refused() {
     let gateway = Gateway::start(RULES, &[]).await;
     for path in [
-        // No rule takes them.
+        // No rule accepts them.
         "/api/projects/a%2Fb",
         "/public/a;b",
         "/public/a//b",
         "/public/a%5Cb",
         "/public/a%252Fb",
-        // The stricter rule answers one of the readings.
+        // The stricter rule matches one of the readings.
         "/gitlab/%2Fadmin/x",
         "/gitlab/admin%2Fx",
         "/gitlab//admin/x",
@@ -97,18 +97,18 @@ async fn a_path_that_another_reading_leads_elsewhere_with_is_refused() {
         "/gitlab/admin%252Fx",
         "/gitlab/Admin%2Fx",
         "/gitlab/admin%253Bx",
-        // The rule itself answers one of them alone.
+        // The rule itself matches only one reading.
         "/gitlab%2Fa",
         "/public%2F..%2Fgitlab",
         "//gitlab/a",
-        // What climbs, in whatever spelling.
+        // Paths that climb, in any spelling.
         "/gitlab/..%2fapi/orders",
         "/gitlab/x%2F..%2F..%2Fapi",
         "/gitlab/..;/api",
         "/gitlab/a//../b",
         "/gitlab/%252e%252e/api%2Fx",
         "/gitlab/a%2F%00",
-        // The edge's own.
+        // The edge's own paths.
         "/gitlab/../api/auth//me",
     ] {
         let (status, target) = ask(&gateway, path).await;

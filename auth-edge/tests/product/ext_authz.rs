@@ -1,4 +1,4 @@
-//! External authorization as Envoy asks for it: real gRPC, the message Envoy sends.
+//! External authorization as Envoy requests it: real gRPC, with Envoy's message.
 
 use std::collections::HashMap;
 
@@ -54,7 +54,7 @@ impl Envoy {
             .await
     }
 
-    /// Asks about a request to this host that has come from this address.
+    /// Asks about a request to this host from this address.
     pub(crate) async fn ask_about(
         &mut self,
         host: &str,
@@ -419,7 +419,7 @@ async fn a_route_of_envoy_gets_the_token_of_the_api_it_names() {
     );
 }
 
-/// What a client could send to describe its request, in the words of every proxy.
+/// The headers of every proxy by which a client could describe its request.
 fn described(host: &str, path: &str) -> Vec<(String, String)> {
     let url = format!("https://{host}{path}");
     let pairs = [
@@ -446,7 +446,7 @@ async fn no_header_of_a_client_describes_the_request_that_envoy_asks_about() {
     let rules = "[[check]]\nhost = \"app.example\"\nguard = \"page\"\nredirect = true\n\
          [[check]]\nhost = \"open.example\"\nguard = \"none\"\n\
          [[check]]\nhost = \"app.example\"\nmethods = [\"GET\"]\npath = \"/public/*\"\nguard = \"none\"\n";
-    // Envoy's own address and its clients' are among the trusted proxies, as documents advise.
+    // Envoy's address and its clients' are trusted proxies, as the documents advise.
     let settings = [
         ("EDGE_BASE_URL", "https://app.example"),
         ("EDGE_TRUSTED_PROXIES", "192.0.2.0/24"),
@@ -464,7 +464,7 @@ async fn no_header_of_a_client_describes_the_request_that_envoy_asks_about() {
         ["https://app.example/api/auth/login?returnTo=https%3A%2F%2Fapp.example%2Fa%3Fb%3Dc"],
         "and the rule sends visitors to sign in without context extensions"
     );
-    // The session service learns from where a session is used.
+    // The session service learns the address a session is used from.
     let gateway = Gateway::start("", &settings[1..]).await;
     let mut envoy = Envoy::before(&gateway).await;
     let ours = cookie(&gateway).await;

@@ -1,4 +1,4 @@
-//! Symbolic links in folders that are served.
+//! Symbolic links in served folders.
 
 use std::os::unix::fs::symlink;
 
@@ -9,7 +9,7 @@ async fn no_link_leads_out_of_a_folder_and_links_inside_are_followed() {
     let (parent, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let folder = parent.path().join("web");
     let write = |path: &std::path::Path, text: &str| std::fs::write(path, text).unwrap();
-    // As a ConfigMap is mounted: names that lead through `..data` to what one version holds.
+    // Like a mounted ConfigMap: names that lead through `..data` to the files of one version.
     std::fs::create_dir_all(folder.join("..2026_11_22")).unwrap();
     write(&folder.join("..2026_11_22/index.html"), "<!doctype html>app");
     write(&folder.join("..2026_11_22/app.js"), "1");

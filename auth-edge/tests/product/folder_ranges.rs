@@ -1,4 +1,4 @@
-//! Parts of files in folders (RFC 9110, sections 13.1.5 and 14.2): the whole file where no part is due, and never parts of two.
+//! Ranges of files in folders (RFC 9110, 13.1.5 and 14.2): one range, or the whole file.
 
 use std::fs::File;
 use std::time::{Duration, SystemTime};
@@ -120,7 +120,7 @@ async fn a_range_is_looked_at_after_the_other_conditions() {
     }
 }
 
-/// A part of the compressed file is marked as one, and its tag continues no download of the plain one.
+/// A range of the compressed file is marked as compressed, and its tag cannot resume a plain download.
 #[tokio::test(flavor = "multi_thread")]
 async fn parts_of_a_compressed_file_and_of_the_plain_one_are_never_mixed() {
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +170,7 @@ async fn a_resumed_download_never_mixes_two_releases() {
     std::fs::write(&path, "0123456789").unwrap();
     let gateway = serving(folder.path()).await;
     let mut browser = gateway.stack.browser();
-    // A release of an image: the time is the same each time, and so may the length be.
+    // A new release of an image: the time is always the same, and the length may be.
     for (time, status) in [
         (Duration::from_millis(1_700_000_000_123), 206),
         (Duration::from_secs(1), 200),

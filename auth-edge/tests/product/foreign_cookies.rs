@@ -1,4 +1,4 @@
-//! Cookies that were good once, or are good elsewhere: signed by a secret that has been dropped, or of another environment.
+//! Cookies from elsewhere: signed with a dropped secret, or by another environment.
 
 use chassis::secret::Secret;
 
@@ -23,7 +23,7 @@ async fn a_cookie_lives_as_long_as_its_secret_is_in_the_ring_and_then_costs_no_c
     visitor.sign_in().await;
     let mut rotating = behind(&stack, &[NEXT, SECRET], &visitor).await;
     assert_eq!(rotating.get("/api/auth/me").await.status, 200);
-    // Used again, the cookie comes back under the new secret.
+    // When used again, the cookie is sealed with the new secret.
     stack.advance(120);
     let renewed = rotating.get("/api/auth/me").await;
     assert!(renewed.set_cookie("session").is_some(), "{renewed:?}");
@@ -35,7 +35,7 @@ async fn a_cookie_lives_as_long_as_its_secret_is_in_the_ring_and_then_costs_no_c
         assert!([204, 401].contains(&answer.status), "{path}: {answer:?}");
         assert!(answer.set_cookies().is_empty(), "{path}: {answer:?}");
     }
-    // An edge looks every two seconds whether the service is there: no more than that.
+    // The edge checks every two seconds whether the service is there: no more calls than that.
     assert!(stack.sessions.calls() <= calls + 3);
     rotated.jar = rotating.jar.clone();
     assert_eq!(rotated.get("/api/auth/me").await.status, 200);

@@ -1,4 +1,4 @@
-//! Forward auth: what another proxy is told.
+//! Forward auth: the answers to another proxy.
 
 use session_proto::v1::TokenSet;
 
@@ -75,7 +75,7 @@ async fn the_access_token_is_for_proxies_that_ask_about_a_request_and_for_no_pag
         ("127.0.0.1", &[("x-original-url", "https://app.example/a")], true),
         ("127.0.0.1", &[("x-forwarded-uri", "/a?b=/api/auth/check")], true),
         ("127.0.0.1", &[("x-forwarded-uri", "/caf\u{e9}")], true),
-        // A page's own request, which a proxy has passed on.
+        // A page's own request, forwarded by a proxy.
         ("127.0.0.1", &[], false),
         (
             "127.0.0.1",
@@ -87,13 +87,13 @@ async fn the_access_token_is_for_proxies_that_ask_about_a_request_and_for_no_pag
             &[("x-original-url", "https://app.example/api/auth/check")],
             false,
         ),
-        // Two of them could be read in two ways.
+        // Two of them would be ambiguous.
         (
             "127.0.0.1",
             &[("x-forwarded-uri", "/a"), ("x-forwarded-uri", "/b")],
             false,
         ),
-        // Straight to the edge.
+        // Directly to the edge.
         ("10.0.0.1", &[("x-forwarded-uri", "/a")], false),
         ("10.0.0.1", &[], false),
     ] {

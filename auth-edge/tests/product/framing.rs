@@ -1,5 +1,5 @@
-//! The length of what an upstream gets follows from the body that is sent, never from a header (RFC 9112, section 6.3); each
-//! test judges the request of the next person too.
+//! The framing towards an upstream follows from the sent body, never from a header (RFC 9112, section 6.3).
+//! Each test also checks the next person's request.
 
 use std::time::{Duration, Instant};
 
@@ -226,7 +226,7 @@ async fn no_spelling_of_a_method_opens_a_tunnel_or_an_echo() {
     assert_eq!(upstream.messages().len(), 0);
 }
 
-/// Answers whose end client and server could see in different places: what is left over is nobody's answer.
+/// Answers with an ambiguous end: leftover bytes never become another answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_upstream_sends_beyond_its_answer_answers_nobody() {
     const EVIL: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";

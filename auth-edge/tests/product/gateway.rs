@@ -10,7 +10,7 @@ use crate::support::{Browser, Stack, Upstream};
 pub(crate) const UNAUTHORIZED: &str = "{\"error\":\"not_authenticated\",\"description\":\"The user does not have an active session or is not authenticated\"}";
 const SCRIPT: [(&str, &str); 2] = [("sec-fetch-mode", "cors"), ("sec-fetch-site", "same-origin")];
 
-/// A stack whose table leads to one upstream that tells what it got.
+/// A stack with a route table and one recording upstream.
 pub(crate) struct Gateway {
     pub(crate) stack: Stack,
     pub(crate) upstream: Upstream,
@@ -45,7 +45,7 @@ impl Gateway {
         }
     }
 
-    /// A browser with a session of this person, made at the session service.
+    /// A browser with a session of this person, created at the session service.
     pub(crate) async fn signed_in_as(&self, user: serde_json::Value, scope: &str) -> Browser {
         let mut browser = self.stack.browser();
         let (name, value) = self.stack.session_of(user, scope).await;
@@ -53,7 +53,7 @@ impl Gateway {
         browser
     }
 
-    /// A browser with a session made at the session service: guards do not care how it came to be.
+    /// A browser with a session created at the session service: guards ignore its origin.
     pub(crate) async fn signed_in(&self) -> Browser {
         let mut browser = self.stack.browser();
         let (name, value) = self.stack.session_cookie().await;

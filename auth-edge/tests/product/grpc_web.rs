@@ -31,7 +31,7 @@ fn framed(message: &impl Message) -> Vec<u8> {
     [&[0], &length[..], &message].concat()
 }
 
-/// A call of our own page, whose message and answer are no text.
+/// A call by our own page, with a binary message and answer.
 pub(crate) async fn send(
     stack: &Stack,
     cookie: &str,
@@ -75,7 +75,7 @@ async fn a_call_compressed_with_gzip_is_read_up_to_the_bound_of_its_unpacked_siz
         handle: "0".repeat(32),
     }
     .encode_to_vec();
-    // 4 MiB of zeros take 4 KiB on their way.
+    // 4 MiB of zeros compress to 4 KiB.
     for (sent, expected) in [
         (gzipped(&message), "grpc-status:0"),
         (gzipped(&vec![0; 4 * 1024 * 1024]), "8"),
@@ -219,7 +219,7 @@ async fn watch(stack: &Stack, cookie: &str, resume_token: &str) -> reqwest::Resp
     send(stack, cookie, "WatchMySession", &request).await
 }
 
-/// Reads on until the stream has told of a session of this person.
+/// Reads on until the stream reports a session of this person.
 async fn told_of_a_session(answer: &mut reqwest::Response) {
     let mut received = String::new();
     while !received.contains("person-1") {
@@ -269,7 +269,7 @@ async fn a_watch_goes_on_when_the_session_service_was_away_for_a_moment() {
     answer.chunk().await.unwrap().expect("the first beat");
     stack.sessions.stop().await;
     stack.sessions.start_again().await;
-    // The same person signs in elsewhere.
+    // The same person signs in with another browser.
     stack.session_cookie().await;
     told_of_a_session(&mut answer).await;
 }

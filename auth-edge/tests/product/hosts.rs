@@ -1,4 +1,4 @@
-//! Several hosts at one edge with one provider: each is a site of its own.
+//! Several hosts at one edge with one provider: each is a separate site.
 
 use crate::gateway::Gateway;
 use crate::support::{Browser, Stack};

@@ -1,4 +1,4 @@
-//! What keeps an idle session alive, and what does not.
+//! Which requests keep an idle session alive.
 
 use crate::gateway::Gateway;
 use crate::support::Browser;
@@ -22,7 +22,7 @@ guard = "api"
 /// How long a session lasts without use, in seconds.
 const ROLLING: u64 = 86_400;
 
-/// Asks once an hour until the session would have ended without use; the session's end then.
+/// Asks once an hour until the session would have expired without use. Returns the session's end.
 async fn ask_for_a_day(
     gateway: &Gateway,
     browser: &mut Browser,

@@ -1,4 +1,4 @@
-//! A form that meets a dead session: kept for its person over the sign-in, offered to nobody else, sent by a press alone.
+//! A form on an ended session: kept for the same user over a sign-in, and sent only on a press.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use crate::support::{Answer, Browser, Stack, Upstream};
 
-/// Every body the upstream got, with the address it was sent to and the cookies that came along.
+/// Every body the upstream received, with its address and cookies.
 type Received = Arc<Mutex<Vec<(String, Vec<u8>, String)>>>;
 
 const FORM: &str = "title=A+%C3%A9+%26+%3Cb%3E&tag=1&tag=2&text=one%0D%0Atwo&empty=";
@@ -44,7 +44,7 @@ impl Forms {
         }
     }
 
-    /// A browser in which this person has opened the form's page.
+    /// A browser in which this person has opened the form.
     async fn filling_in(&self, person: &str) -> Browser {
         let mut browser = self.stack.browser();
         self.sign_in(&mut browser, person).await;
@@ -81,7 +81,7 @@ async fn receive(State(received): State<Received>, request: Request) -> &'static
     "received"
 }
 
-/// What a browser sends with a form of a page of this origin.
+/// The headers a browser sends with a form of the same origin.
 fn own(base: &str) -> Vec<(&str, &str)> {
     vec![
         ("accept", "text/html,*/*;q=0.8"),
@@ -113,7 +113,7 @@ fn attribute(html: &str, name: &str) -> Option<String> {
     Some(unescaped(value.split('"').next().unwrap()))
 }
 
-/// The sealed form of a page that keeps one.
+/// The sealed form in a page that keeps one.
 fn kept(page: &Answer) -> Option<String> {
     assert_eq!(page.status, 401, "{page:?}");
     attribute(&page.body, "data-sealed")
@@ -123,7 +123,7 @@ async fn hand_over(browser: &mut Browser, sealed: &str) -> Answer {
     submit(browser, "/api/auth/form", &format!("sealed={sealed}")).await
 }
 
-/// What a press on "Send again" sends, as a browser encodes the fields of the page.
+/// The request that "Send again" makes, as a browser encodes the page's fields.
 fn pressed(page: &Answer) -> (String, String) {
     let form = page.body.split("<form").nth(1).unwrap();
     let mut body = url::form_urlencoded::Serializer::new(String::new());
@@ -144,7 +144,7 @@ async fn a_form_comes_back_to_its_person_and_goes_out_as_it_was_by_a_press() {
         browser.visit("/orders/new").await.set_cookies().is_empty(),
         "once is enough"
     );
-    // Its session is over; a browser whose clock is late still has the cookie.
+    // Its session has expired; a browser with a slow clock still has the cookie.
     forms.stack.advance(86_400);
     assert!(browser.jar.contains_key("session"));
     let page = submit(&mut browser, "/orders/new?draft=1", FORM).await;
@@ -162,7 +162,7 @@ async fn a_form_comes_back_to_its_person_and_goes_out_as_it_was_by_a_press() {
     );
     assert!(forms.posts().is_empty());
 
-    // The sign-in is the one that the form's route wants, and leads back to the form.
+    // The sign-in meets the requirement of the form's route, and returns to the form.
     let login = browser.visit(&attribute(&page.body, "data-login").unwrap()).await;
     assert_eq!(login.status, 302);
     assert!(
@@ -182,7 +182,7 @@ async fn a_form_comes_back_to_its_person_and_goes_out_as_it_was_by_a_press() {
     assert!(waiting.body.contains("Nothing to send") && waiting.body.contains("<script>"));
 
     forms.sign_in(&mut browser, "ada").await;
-    // Any replica takes it up.
+    // Any replica can continue.
     let mut beside = forms.stack.beside().await;
     beside.jar = browser.jar.clone();
     let offer = hand_over(&mut beside, &sealed).await;
@@ -236,7 +236,7 @@ async fn a_form_is_kept_for_who_signed_in_last_on_a_page_nobody_guards_too() {
     let mut browser = forms.filling_in("ada").await;
     let adas = browser.jar["session_person"].clone();
     browser.jar.remove("session");
-    // The provider signs in somebody else, who lands on a page without a guard.
+    // The provider signs in another person, who lands on a page without a guard.
     assert_eq!(browser.sign_in().await.status, 302);
     assert_ne!(browser.jar["session_person"], adas);
     browser.jar.remove("session");
@@ -264,7 +264,7 @@ async fn a_form_is_offered_to_nobody_but_its_person() {
     assert!(refused.body.contains("removeItem"), "the browser forgets it");
     assert!(forms.posts().is_empty());
 
-    // Who is not signed in at all is told to, and the form stays.
+    // A browser without a session is asked to sign in, and the form stays.
     browser.jar.remove("session");
     let nobody = hand_over(&mut browser, &sealed).await;
     assert_eq!(nobody.status, 401);

@@ -1,5 +1,5 @@
-//! A session cookie is sent only while its session is the browser's: judged when the head of the answer leaves, not when the
-//! session was rolled.
+//! A session cookie is sent only while its session belongs to the browser. The edge decides this when the
+//! answer's head leaves, not when the session was rolled.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ const CACHED: [(&str, &str); 1] = [("EDGE_SESSION_CACHE_SECS", "60")];
 const ROTATES: (&str, &str) = ("EDGE_COOKIE_ROTATION", "300");
 const OURS: [(&str, &str); 2] = [("x-csrf", "1"), ("sec-fetch-site", "same-origin")];
 
-/// Longer than an edge takes to hear of a change on a busy machine.
+/// Longer than an edge takes to receive a change on a busy machine.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-/// An upstream whose answers wait until they are let go.
+/// An upstream that holds its answers until released.
 struct Slow {
     gateway: Gateway,
     arrived: Arc<Notify>,
@@ -53,7 +53,7 @@ impl Slow {
         }
     }
 
-    /// A request that rolls the session and waits at the upstream while `meanwhile` happens; gives its answer.
+    /// A rolling request that waits at the upstream during `meanwhile`. Returns its answer.
     async fn late<T>(&self, browser: &Browser, meanwhile: impl Future<Output = T>) -> (Answer, T) {
         self.gateway.stack.advance(61);
         let mut waiting = browser.clone();
@@ -194,7 +194,7 @@ async fn an_answer_that_rolls_asks_for_its_session_once_more() {
     let mut most = 0;
     for _ in 0..5 {
         gateway.stack.advance(61);
-        // Served from memory until the edge has heard that the session was rolled before.
+        // Served from the cache until the edge learns that the session was rolled.
         let deadline = Instant::now() + LONGEST_WAIT;
         loop {
             let before = gateway.stack.sessions.calls();
@@ -213,6 +213,6 @@ async fn an_answer_that_rolls_asks_for_its_session_once_more() {
             .await;
         assert!(answer.set_cookie("session").is_some(), "{answer:?}");
     }
-    // Now and then the edge looks whether the service is there.
+    // The edge checks at times whether the service is there.
     assert!(most <= 3, "{most} calls for one answer");
 }

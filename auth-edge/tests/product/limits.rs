@@ -1,4 +1,4 @@
-//! What takes too long, is too large, or is too much at once.
+//! Requests that take too long, are too large, or are too many.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ async fn a_client_silent_within_its_body_is_408() {
     let gateway = Gateway::start("", &[("body_silence_secs", "1")]).await;
     let head = "POST /public/a HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n1";
     let answer = gateway.stack.raw(head).await;
-    // An upstream that answers before the body is complete is passed on; ours reads none of it.
+    // The edge forwards an answer that comes before the body is complete; this upstream reads no body.
     assert!(
         answer.starts_with("HTTP/1.1 408") || answer.starts_with("HTTP/1.1 200"),
         "{answer}"
@@ -106,7 +106,7 @@ async fn more_at_once_than_allowed_is_503_and_says_when_to_come_back() {
     let upstream = Upstream::of(Router::new().route("/own/slow", any(slow)), None).await;
     let limit = [("concurrent_requests", "1")];
     let gateway = Gateway::start(&rule(&upstream.url()), &limit).await;
-    // From another address than the second, which has a share of its own.
+    // From another address than the second, which has its own share.
     let mut first = from([127, 0, 0, 2], gateway.stack.address()).await;
     let first =
         tokio::spawn(async move { ask(&mut first, "GET /own/slow HTTP/1.1\r\nHost: a\r\n\r\n").await });
@@ -132,7 +132,7 @@ async fn calls_whose_message_never_comes_give_their_places_back() {
     let gateway = Gateway::start("", &settings).await;
     let address = gateway.stack.address();
     let mut silent = Vec::new();
-    // A byte every so often does not make it a message.
+    // A slow trickle of bytes is not a message.
     for beginning in ["", "\0", "\0\0\0"] {
         for last in 2..2 + u8::try_from(PERMITS).unwrap() {
             let head = format!(
@@ -144,8 +144,8 @@ async fn calls_whose_message_never_comes_give_their_places_back() {
             silent.push(stream);
         }
     }
-    // Those that found a place are told that they came too late. The others learn at once that there is none, or that their address has
-    // its share: the edge reads connections in no order.
+    // Connections with a place get a timeout answer. The others learn at once that there is no place, or that
+    // their address has its share. The edge reads connections in no order.
     let mut late = 0;
     for mut stream in silent {
         let mut answer = vec![0; 4096];
@@ -160,7 +160,7 @@ async fn calls_whose_message_never_comes_give_their_places_back() {
     assert_eq!(gateway.stack.browser().get("/api/auth/status").await.status, 200);
 }
 
-/// Accepts connections: of each, reads a head; hangs up on the first of every pair and answers the second.
+/// Accepts connections and reads a head on each. Closes the first of every pair and answers the second.
 async fn hangs_up_every_other_time() -> (String, Arc<Semaphore>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

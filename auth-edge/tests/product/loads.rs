@@ -1,5 +1,5 @@
-//! What loads an address without visiting it (prefetches, images, frames, scripts) starts and finishes no sign-in, uses
-//! nothing up and counts for nobody.
+//! Requests that load an address without a visit (prefetches, images, frames, scripts): they start and finish
+//! no sign-in, use nothing up and count for no user.
 
 use reqwest::Method;
 use scripted_provider::Endpoint;
@@ -154,7 +154,7 @@ async fn a_browser_without_fetch_metadata_and_a_visit_from_another_site_sign_in(
         ("sec-fetch-mode", "navigate"),
         ("sec-fetch-dest", "document"),
     ];
-    // As Chromium sends what a service worker passes on.
+    // As Chromium sends a service worker's forwarded request.
     let passed_on = [
         ("sec-fetch-site", "same-origin"),
         ("sec-fetch-mode", "navigate"),

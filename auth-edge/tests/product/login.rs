@@ -1,4 +1,4 @@
-//! The login route: what it sends to the provider, and what it reads of the query.
+//! The login route: its request to the provider, and the query parameters it reads.
 
 use scripted_provider::Answer as Script;
 use scripted_provider::Endpoint;
@@ -213,7 +213,7 @@ async fn a_provider_that_is_down_gives_a_5xx_page_without_cookie_and_recovers_by
     eventually(&mut browser, 302).await;
 }
 
-/// Visits login until it answers like this: a failure is remembered for a moment, not longer.
+/// Visits login until it answers like this: a failure is cached only for a moment.
 async fn eventually(browser: &mut crate::support::Browser, status: u16) -> crate::support::Answer {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
     loop {
@@ -245,7 +245,7 @@ async fn form_post_sets_none_and_secure_and_finishes_by_post() {
         param(login.location(), "response_mode").as_deref(),
         Some("form_post")
     );
-    // What the provider's page would post.
+    // The form that the provider's page would post.
     let page = reqwest::get(login.location())
         .await
         .unwrap()

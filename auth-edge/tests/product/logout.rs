@@ -1,4 +1,4 @@
-//! Signing out by the browser.
+//! Logout by the browser.
 
 use scripted_provider::Endpoint;
 use serde_json::json;
@@ -281,7 +281,7 @@ async fn a_provider_with_parameters_of_its_own_gets_them_and_no_others() {
         );
         assert!(clears(&answer));
     }
-    // Without the endpoint the sign-out ends here.
+    // Without the endpoint the sign-out ends at the edge.
     let stack = Stack::with(&[("EDGE_IDP_LOGOUT", "cognito")]).await;
     stack.provider.script(|script| {
         script.metadata.insert("end_session_endpoint".into(), json!(null));
@@ -295,7 +295,7 @@ async fn a_provider_with_parameters_of_its_own_gets_them_and_no_others() {
     );
 }
 
-/// Whether the answer takes both pending sign-ins away, with these attributes.
+/// Whether the answer deletes both pending sign-ins, with these attributes.
 fn forgets(answer: &Answer, pending: &Browser, attributes: &str) {
     let names = pending.jar.keys().filter(|name| name.contains("_login_"));
     let names = names.collect::<Vec<_>>();
@@ -320,7 +320,7 @@ async fn a_sign_out_takes_pending_sign_ins_away_in_every_form_of_it() {
         let abandoned = browser.visit("/api/auth/login").await.location().to_owned();
         browser.visit("/api/auth/login").await;
         let before = browser.clone();
-        // Typed, linked by our own page, posted by it; with a session or, as here, without.
+        // Typed, linked by our own page, or posted by it; with a session or, as here, without.
         let own = stack.base().to_owned();
         let proof = [
             ("x-csrf", "1"),
@@ -335,7 +335,7 @@ async fn a_sign_out_takes_pending_sign_ins_away_in_every_form_of_it() {
         let posted = before.clone().post("/api/auth/logout", &proof, "").await;
         assert_eq!(posted.status, 303, "{posted:?}");
         forgets(&posted, &before, attributes);
-        // Another site can ask, but takes nothing away.
+        // Another site can send the request, but deletes nothing.
         let linked = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
         let confirmation = before.clone().get_with("/api/auth/logout", &linked).await;
         assert!(

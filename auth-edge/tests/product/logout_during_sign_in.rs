@@ -1,4 +1,4 @@
-//! A logout token that is handled while its session is just being created, judged by when things arrived.
+//! A logout token handled while its session is being created; arrival times decide.
 
 use scripted_provider::Endpoint;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::support::{Browser, Stack};
 
 const ROUNDS: usize = 40;
 
-/// Whom a logout token names.
+/// The session or user a logout token names.
 fn named() -> [(&'static str, Value); 3] {
     [
         ("sid", json!({"sid": "sid-1", "sub": null})),
@@ -22,8 +22,8 @@ async fn log_out(stack: &Stack, edge: &mut Browser, claims: Value) {
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
-/// A stack whose sign-ins read userinfo, which holds them between token response and creation; and another edge, whose clock is
-/// five seconds ahead.
+/// A stack whose sign-ins wait for userinfo between token response and creation, and another edge with a
+/// clock five seconds ahead.
 async fn scene(more: &[(&str, &str)]) -> (Stack, Browser) {
     let settings = [&[("EDGE_USERINFO_AT_LOGIN", "always")], more].concat();
     let stack = Stack::with(&settings).await;
@@ -36,7 +36,7 @@ async fn scene(more: &[(&str, &str)]) -> (Stack, Browser) {
     (stack, other)
 }
 
-/// The logout is handled after the token response and before the session is there.
+/// The logout is handled after the token response and before the creation.
 async fn round(stack: &Stack, other: &mut Browser, named: &str, claims: Value) {
     let mut browser = stack.browser();
     let callback = browser.until_callback("/api/auth/login").await;
@@ -90,7 +90,7 @@ async fn a_logout_that_arrived_before_the_token_response_ends_only_what_was_ther
     let visit = tokio::spawn(async move { browser.visit(&callback).await });
     stack.provider.wait_for_held(Endpoint::Token, 1).await;
     log_out(&stack, &mut other, json!({"sub": "alice", "sid": null})).await;
-    // One millisecond would be within what is lost where times are cut to whole ones.
+    // One millisecond could vanish when times are cut to whole ones.
     stack.clock.advance_ms(2);
     tokens.release();
     gate.release();
@@ -99,7 +99,7 @@ async fn a_logout_that_arrived_before_the_token_response_ends_only_what_was_ther
     assert_eq!(before.get("/api/auth/me").await.status, 204);
 }
 
-/// The second edge has to fetch the keys first: the person signs in again meanwhile.
+/// The second edge has to fetch the keys first; the user signs in again meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_logout_token_that_is_judged_late_ends_only_sessions_begun_before_it_arrived() {
     let stack = Stack::start().await;
@@ -128,7 +128,7 @@ async fn a_logout_token_that_is_judged_late_ends_only_sessions_begun_before_it_a
     assert_eq!(after.get("/api/auth/me").await.status, 200);
 }
 
-/// Both edges cut the times between which they measure to whole milliseconds: a tick of their clocks may be less than one.
+/// Both edges cut times to whole milliseconds: one tick of their clocks may be lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_logout_of_the_very_millisecond_of_the_token_response_ends_the_session() {
     let stack = Stack::with(&[("EDGE_USERINFO_AT_LOGIN", "always")]).await;

@@ -1,4 +1,4 @@
-//! A session that was created and whose answer never came: the person is told 503, and nobody has the session.
+//! A created session without an answer: the edge answers 503, and no browser has the session.
 
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ async fn relay(target: String, open: watch::Receiver<bool>) -> String {
     url
 }
 
-/// How many sessions the person has.
+/// The number of the person's sessions.
 async fn sessions(stack: &Stack) -> usize {
     let request = ListSessionsRequest {
         issuer: stack.provider.issuer().to_owned(),

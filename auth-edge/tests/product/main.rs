@@ -1,4 +1,4 @@
-//! The edge as browsers and providers meet it: real HTTP, the real session service in this process, a scripted provider.
+//! The edge as browsers and providers see it: real HTTP and session service, scripted provider.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A thousand people at once through one edge: nobody's token reaches an upstream for anybody else.
+//! A thousand people at once through one edge: each upstream call carries its own user's token.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -18,13 +18,13 @@ use crate::support::SECRET;
 
 const PEOPLE: usize = 1_000;
 
-/// Each at a time; more would only wait for the test's own two cores.
+/// Concurrent requests; more would only wait for the test's two cores.
 const AT_ONCE: usize = 250;
 
-/// Longest wait of one person for a busy machine.
+/// The longest one person waits on a busy machine.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// A session for everybody, whose access token has run out: the first request refreshes it. Cookie values by subject.
+/// One session per user, with an expired access token. Returns cookie values by subject.
 async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
     let stack = &gateway.stack;
     let client = stack.sessions.client();
@@ -70,7 +70,7 @@ async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
     people
 }
 
-/// What the upstream says; a busy machine may say "later" first.
+/// The upstream's answer; a busy machine may answer "later" first.
 async fn echoed(request: &reqwest::RequestBuilder) -> Value {
     let until = Instant::now() + LONGEST_WAIT;
     loop {
@@ -125,7 +125,7 @@ async fn a_thousand_people_at_once_each_bring_their_own_token() {
         }
     }
     assert_eq!(gateway.stack.provider.grants("refresh_token"), PEOPLE);
-    // The provider itself says whose each token is.
+    // The provider itself names the owner of each token.
     let userinfo = gateway.stack.provider.url(Endpoint::Userinfo);
     for (subject, token) in &token_of {
         let answer = client.get(&userinfo).bearer_auth(token).send().await.unwrap();

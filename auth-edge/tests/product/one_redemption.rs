@@ -1,4 +1,4 @@
-//! One callback that reaches several edges: the code is redeemed once, and everybody who asked meanwhile gets the same answer.
+//! One callback at several edges: the code is redeemed once, and all callers get the same answer.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use scripted_provider::{Answer as Scripted, Endpoint};
 
 use crate::support::{Answer, Browser, Stack};
 
-/// Until so many calls have come to the session service. Panics after 20 seconds.
+/// Waits until the session service has received this many calls. Panics after 20 seconds.
 async fn wait_for_sessions_calls(stack: &Stack, calls: usize) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while stack.sessions.calls() < calls {
@@ -87,7 +87,7 @@ async fn who_waited_for_a_failure_may_try_again_at_once() {
     assert_eq!(stack.provider.calls(Endpoint::Token), 1);
 }
 
-/// A browser that is asked for the same address twice drops the first request and waits for the second.
+/// A browser that requests the same address twice drops the first request and waits for the second.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_that_hangs_up_and_asks_the_other_edge_is_signed_in() {
     let stack = Stack::start().await;

@@ -1,4 +1,4 @@
-//! A backend that is down signs nobody out.
+//! A backend outage signs no user out.
 
 use crate::support::Stack;
 

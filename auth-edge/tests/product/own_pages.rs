@@ -1,4 +1,4 @@
-//! The edge's own pages: in the visitor's language, and as the operator wants them to look.
+//! The edge's own pages: in the visitor's language, with the operator's design.
 
 use crate::support::{Answer, Browser, Stack};
 

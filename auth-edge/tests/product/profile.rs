@@ -1,4 +1,4 @@
-//! Profile, status and the unauthorized answer; and cookies that prove nothing.
+//! Profile, status and the unauthorized answer, and invalid cookies.
 
 use chassis::clock::{Clock as _, ManualClock};
 use reqwest::Method;
@@ -198,7 +198,7 @@ async fn a_refetch_keeps_what_changed_meanwhile() {
     assert_eq!(refetch.await.unwrap().json()["role"], "admin");
 }
 
-/// Calls to userinfo that one session may cause at once.
+/// Concurrent userinfo calls that one session may cause.
 const AT_ONCE: usize = 3;
 
 #[tokio::test]

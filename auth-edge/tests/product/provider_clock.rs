@@ -1,4 +1,4 @@
-//! A provider whose clock is not ours, inside the tolerance: what ends and what begins is judged by our own times.
+//! A provider with another clock, within the tolerance: our own times decide on begin and end.
 
 use serde_json::json;
 use session_proto::v1::EndSessionsRequest;
@@ -45,7 +45,7 @@ async fn a_sign_in_works_at_once_after_everything_was_ended() {
     }
 }
 
-/// The first try finds the session service away; the person signs in again before the provider's next one.
+/// At first the session service is away; the user signs in again before the provider retries.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_logout_token_sent_again_later_spares_who_signed_in_since() {
     for ahead_secs in AHEAD_SECS {

@@ -1,5 +1,5 @@
-//! A provider nobody has set anything special for: what is sent to it is what the README says to register, the profile is there
-//! wherever it is kept, and what it refuses is told with the setting that mends it.
+//! A provider without special settings: the edge sends what the README says to register, finds the profile
+//! wherever it is, and names the setting that fixes a refusal.
 
 use prost::Message as _;
 use scripted_provider::{Answer as Script, Endpoint};
@@ -16,7 +16,7 @@ fn repository(path: &str) -> std::path::PathBuf {
         .join(path)
 }
 
-/// The address the README says to register as this.
+/// The address that the README says to register for this purpose.
 fn registered(what: &str, host: &str) -> String {
     let readme = std::fs::read_to_string(repository("README.md")).unwrap();
     let row = readme.lines().find(|line| line.starts_with(&format!("| {what}")));
@@ -57,7 +57,7 @@ fn neither_the_manifests_nor_the_development_stack_send_people_elsewhere_after_s
             if path.is_dir() {
                 folders.push(path);
             } else if !path.ends_with("chart/files/settings.yaml") {
-                // That file lists every setting there is.
+                // That file lists every setting.
                 texts.push(std::fs::read_to_string(path).unwrap_or_default());
             }
         }
@@ -75,7 +75,7 @@ fn neither_the_manifests_nor_the_development_stack_send_people_elsewhere_after_s
     assert_eq!((registered, all), (1, 1));
 }
 
-/// The ID token of the next sign-in says nothing but who it is.
+/// The next sign-in's ID token contains only the subject.
 fn bare_id_token(stack: &Stack) {
     stack.provider.script(|script| {
         for claim in ["name", "email", "email_verified"] {

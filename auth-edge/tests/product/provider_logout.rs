@@ -1,4 +1,4 @@
-//! Signing out by the provider, on the back channel and on the front channel.
+//! Logout by the provider, on the back channel and on the front channel.
 
 use reqwest::Method;
 use scripted_provider::Endpoint;
@@ -20,7 +20,7 @@ async fn send(stack: &Stack, token: &str) -> u16 {
     answer.status
 }
 
-/// Sends, many on a connection, what an address may send in a minute, and some more.
+/// Sends an address's limit per minute and some more, many requests per connection.
 async fn use_up_the_limit(stack: &Stack) {
     const REQUESTS: usize = 500;
     let request = format!("POST {PATH} HTTP/1.1\r\nhost: edge\r\ncontent-length: 0\r\n\r\n");
@@ -120,7 +120,7 @@ async fn a_replay_or_a_bad_token_is_400_and_ends_nothing() {
         );
     }
     assert_eq!(send(&stack, "nonsense").await, 400);
-    // Clocks may differ by a minute: for so long a token that is over is taken, and has to be remembered.
+    // Clocks may differ by a minute, so an expired token is accepted that long and must be remembered.
     let short = json!({"sub": "eve", "sid": null, "exp": stack.now_secs() + 240});
     let short = stack.provider.logout_token(short);
     assert_eq!(send(&stack, &short).await, 200);
@@ -276,7 +276,7 @@ async fn the_front_channel_leaves_offline_tokens_good_at_the_provider() {
     let frame = format!("{FRAME}?iss={issuer}&sid=sid-1");
     assert_eq!(stack.browser().get(&frame).await.status, 200);
     assert_eq!(bob.get("/api/auth/me").await.status, 204);
-    // Whoever signs out themselves, afterwards, has theirs taken back: by then the first would have been.
+    // A later sign-out by the user revokes that session's token; the first one would be revoked by then.
     let mut eve = signed_in(&stack, "eve", "sid-2").await;
     eve.visit("/api/auth/logout").await;
     stack.provider.wait_for_calls(Endpoint::Revocation, 1).await;
@@ -312,7 +312,7 @@ async fn the_front_channel_asked_too_often_is_429_for_that_address_alone() {
     let frame = format!("{FRAME}?iss={issuer}&sid=guess");
     let other = [("x-forwarded-for", "192.0.2.2")];
     assert_eq!(stack.browser().get_with(&frame, &other).await.status, 200);
-    // Signing in has a bucket of its own.
+    // Sign-ins have a separate limit.
     let same = [("x-forwarded-for", "192.0.2.1")];
     assert_eq!(
         stack.browser().get_with("/api/auth/login", &same).await.status,
@@ -335,7 +335,7 @@ async fn a_stranger_that_repeats_bad_requests_writes_one_record_a_minute_that_sa
     let mut stranger = stack.browser();
     for _ in 0..200 {
         assert_eq!(stranger.post(PATH, &[], "logout_token=none").await.status, 400);
-        // Relatives: a callback without its transaction, and one without anything.
+        // Similar requests: a callback without its transaction, and one without parameters.
         assert_eq!(
             stranger.get("/api/auth/callback?code=a&state=b").await.status,
             400
@@ -352,7 +352,7 @@ async fn a_stranger_that_repeats_bad_requests_writes_one_record_a_minute_that_sa
         malformed.len() == 2 && malformed[1].contains("count=200"),
         "{malformed:?}"
     );
-    // Another reason is news.
+    // Another reason is recorded again.
     assert_eq!(stranger.post(PATH, &[], "").await.status, 400);
     assert_eq!(records("event=\"provider_logout\"").len(), 3);
 }

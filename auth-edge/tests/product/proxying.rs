@@ -1,4 +1,4 @@
-//! What crosses to an upstream and back.
+//! Headers and bodies to an upstream and back.
 
 use axum::response::IntoResponse as _;
 

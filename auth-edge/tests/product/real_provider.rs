@@ -1,4 +1,4 @@
-//! The happy path at the certified provider of `dev/idp`, a process of its own.
+//! The happy path at the certified provider of `dev/idp`, in its own process.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -60,7 +60,7 @@ impl Provider {
     }
 }
 
-/// Ada signs in at the provider: where it sends the browser, or the page that posts its answer.
+/// Ada signs in at the provider. Returns the redirect, or the page that posts the answer.
 async fn ada_signs_in(issuer: &str, authorization: &str) -> (Visitor, String) {
     let client = Client::builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -115,7 +115,7 @@ impl Visitor {
         response
     }
 
-    /// Follows redirects inside the provider: gives the first address elsewhere, or the page it stays on.
+    /// Follows redirects inside the provider. Returns the first address elsewhere, or the final page.
     async fn follow(&mut self, issuer: &str, url: &str) -> String {
         let mut url = url.to_owned();
         for _ in 0..10 {

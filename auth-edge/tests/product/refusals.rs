@@ -1,18 +1,18 @@
-//! A refused sign-in says why to whoever runs the product: one record with the request ID of the page, the reason and every cause,
-//! and the same reason in the metric. The person reads none of it.
+//! A rejected sign-in tells the operator why: one record with the page's request ID, the reason and every
+//! cause, and the same reason in the metric. The user sees none of it.
 
 use scripted_provider::{Answer as Script, Endpoint, IdTokenShape, Script as Says};
 use serde_json::json;
 
 use crate::support::{Answer, Log, Stack};
 
-/// The edge's one record of the refusal that this answer is: found by the ID the answer shows.
+/// The edge's only record of this refusal, found by the ID in the answer.
 fn record(log: &Log, answer: &Answer) -> String {
     let text = log.text();
     let id = answer.header("x-request-id");
     let mut records = text
         .lines()
-        // The session service's records have the same ID, and no step.
+        // The session service's records have the same ID, but no step.
         .filter(|line| line.contains("outcome=\"failure\"") && line.contains("step=") && line.contains(id));
     let record = records.next().unwrap_or_else(|| panic!("{id} is not in {text}"));
     assert_eq!(records.next(), None, "one record");
@@ -219,7 +219,7 @@ async fn the_record_names_the_error_that_the_provider_answered_with() {
             "{record}"
         );
     }
-    // Some providers lose the state on the way.
+    // Some providers lose the state.
     let answer = stack
         .browser()
         .visit("/api/auth/callback?error=invalid_scope")

@@ -1,4 +1,4 @@
-//! A route table that changes while requests run.
+//! A route table that changes during requests.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use tempfile::NamedTempFile;
 
 use crate::support::{Browser, Stack, Upstream, Warnings};
 
-/// A changed file is taken over within ten seconds; only a failing test waits longer.
+/// A changed file applies within ten seconds; only a failing test waits longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 fn table(upstream: &Upstream, paths: &[&str]) -> String {

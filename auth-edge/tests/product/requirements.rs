@@ -1,4 +1,4 @@
-//! What a guard may require beyond a session: each requirement met and not met, by a page and by an API.
+//! Requirements of a guard beyond a session: each one met and not met, by a page and by an API.
 
 use serde_json::json;
 
@@ -236,7 +236,7 @@ async fn a_page_sends_to_a_sign_in_with_all_it_requires() {
     assert_eq!(browser.visit("/ask/page/a?b=c").await.status, 200);
     gateway.stack.advance(901);
     assert_eq!(browser.visit("/ask/page/a?b=c").await.location(), expected);
-    // However young a session is: nobody has asked for it yet.
+    // Even a young session does not meet it, because no sign-in has asked for it yet.
     for user in [
         json!({"sub": "a", "acr": "bronze", "org_id": "org_1"}),
         json!({"sub": "a", "acr": "gold", "org_id": "org_2"}),

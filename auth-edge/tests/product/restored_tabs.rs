@@ -1,11 +1,11 @@
-//! Callbacks whose pending sign-in is not there: restored tabs, clients without cookies, crowds behind one address.
+//! Callbacks without their pending sign-in: restored tabs, no cookies, many users of one address.
 
 use scripted_provider::Endpoint;
 use url::Url;
 
 use crate::support::{Browser, NAVIGATION, Stack};
 
-/// A page whose address has so many bytes.
+/// A page with an address of this many bytes.
 fn page(tab: usize, bytes: usize) -> String {
     let begins = format!("/tab/{tab}?q=");
     format!("{begins}{}", "a".repeat(bytes - begins.len()))
@@ -131,7 +131,7 @@ async fn nobody_who_comes_back_from_the_provider_is_refused_for_how_many_others_
             stack.base()
         );
         assert_eq!(limited.header("refresh"), again);
-        // Whoever guesses is refused, and takes nobody's place.
+        // A guessed callback is rejected, and displaces no other.
         let mut guess = stack.browser();
         let guessed = "/api/auth/callback?code=x&state=guess";
         for _ in 0..60 {

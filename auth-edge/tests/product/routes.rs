@@ -1,4 +1,4 @@
-//! Which routes there are, and which methods they take.
+//! The existing routes, and their methods.
 
 use reqwest::Method;
 

@@ -1,4 +1,4 @@
-//! Security events that are pushed to the edge (RFC 8935), and what they do to people's next requests.
+//! Security events pushed to the edge (RFC 8935), and their effect on users' next requests.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn push(edge: &mut Browser, token: &str) -> Answer {
     edge.send(Method::POST, PATH, &PUSH, Some(token.to_owned())).await
 }
 
-/// A token about somebody at the provider.
+/// A token about a user at the provider.
 fn event(stack: &Stack, name: &str, subject: &str, said: &Value) -> String {
     let sub_id = json!({ "format": "iss_sub", "iss": stack.provider.issuer(), "sub": subject });
     let events = json!({ (format!("{CAEP}{name}")): said });
@@ -30,7 +30,7 @@ fn event(stack: &Stack, name: &str, subject: &str, said: &Value) -> String {
     )
 }
 
-/// Lets time pass, for the provider too.
+/// Advances time, for the provider too.
 fn later(stack: &Stack, secs: u64) {
     stack.advance(secs);
     let now = stack.clock_secs();
@@ -41,7 +41,7 @@ fn password_changed() -> Value {
     json!({ "credential_type": "password", "change_type": "update" })
 }
 
-/// Requests a page until it is answered by this status; the edge hears of what happens to sessions within a second.
+/// Requests a page until it answers this status; changes reach the edge within a second.
 async fn answers(browser: &mut Browser, path: &str, status: u16) -> Answer {
     for _ in 0..200 {
         let answer = browser.visit(path).await;
@@ -153,7 +153,7 @@ async fn where_nobody_is_listened_to_there_is_no_such_address() {
         push(&mut provider, "token").await;
     }
     assert_eq!(push(&mut provider, "token").await.status, 429);
-    // The operator may have switched it on meanwhile: the edge asks again.
+    // The operator may have enabled it meanwhile: the edge asks again.
     later(&gateway.stack, 60);
     let before = gateway.stack.sessions.calls();
     assert_eq!(push(&mut provider, "token").await.status, 404);
@@ -192,7 +192,7 @@ async fn a_changed_credential_sends_people_to_prove_anew_who_they_are_and_then_b
         challenge.contains("insufficient_user_authentication") && challenge.contains("max_age=\"0\""),
         "{challenge}"
     );
-    // The login of whoever owes it, whichever way they come to it.
+    // The login of a user who must sign in again, on every path to it.
     for login in [sent.location(), "/api/auth/login?returnTo=/account/a&prompt=none"] {
         let to_provider = alice.visit(login).await;
         let asked = to_provider.location();
@@ -222,11 +222,11 @@ async fn a_sign_in_in_which_the_provider_asked_nobody_is_not_enough_however_it_c
     assert_eq!(alice.sign_in().await.status, 302);
     let token = event(stack, "credential-change", "alice", &password_changed());
     assert_eq!(push(&mut stack.browser(), &token).await.status, 202);
-    // As if in another browser: nothing here tells what is owed.
+    // As if in another browser, which does not know that a sign-in is required.
     let mut elsewhere = stack.browser();
     assert_eq!(elsewhere.sign_in().await.status, 302);
     let sent = answers(&mut elsewhere, "/account/a", 307).await;
-    // Asked to, it says that it did not ask: that sign-in is refused, and nothing goes round in circles.
+    // The provider states that it did not authenticate: the sign-in is rejected, without a loop.
     let callback = elsewhere.until_callback(sent.location()).await;
     assert_eq!(elsewhere.visit(&callback).await.status, 400);
     later(stack, 2);
@@ -330,7 +330,7 @@ async fn a_sign_in_whose_time_the_provider_tells_only_when_asked_is_not_taken_fo
     let token = event(stack, "credential-change", "alice", &password_changed());
     assert_eq!(push(&mut stack.browser(), &token).await.status, 202);
     later(stack, 120);
-    // Nothing here tells what is owed, and the provider asks nobody.
+    // This browser does not know that a sign-in is required, and the provider does not prompt.
     let mut elsewhere = stack.browser();
     assert_eq!(elsewhere.sign_in().await.status, 302);
     let sent = answers(&mut elsewhere, "/account/a", 307).await;

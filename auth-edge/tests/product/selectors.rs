@@ -55,7 +55,7 @@ async fn another_spelling_of_a_host_meets_the_same_rule() {
         "wiki.localhost:80",
         "Wiki.Localhost.:80",
     ] {
-        // The host's own rule is nearer than the open one of every host.
+        // The host's own rule is more specific than the open one for every host.
         assert_eq!(status(&gateway, "GET", host, "/any/a").await, "307", "{host}");
         assert_eq!(status(&gateway, "GET", host, "/open/a").await, "200", "{host}");
     }
@@ -113,7 +113,7 @@ async fn a_rule_is_chosen_by_the_host_whose_session_counts_and_that_is_told() {
     assert_eq!(status(&gateway, "GET", "wiki.localhost:80", "/a").await, "200");
     let seen = gateway.upstream.requests().pop().unwrap();
     assert_eq!(seen.all("host"), ["wiki.localhost"]);
-    // Every authority that is none of the edge's is the base URL's, for rules too.
+    // An unknown authority counts as the base URL's, for rules too.
     for host in [
         "wiki.localhost:1",
         "wiki.localhost:",

@@ -1,5 +1,5 @@
-//! Sessions remembered by the edge: asked for once, refused as soon as they end, and never believed when endings cannot
-//! be heard.
+//! Sessions cached by the edge: read once, rejected as soon as they end, and not served from the cache while
+//! endings cannot arrive.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use session_proto::v1::{Cause, EndSessionsRequest, UpdateSessionRequest};
 
 use crate::support::{Browser, Stack};
 
-/// For what happens in milliseconds; only a failing test waits so long.
+/// For changes that take milliseconds; only a failing test waits this long.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 const HIT: (&str, &str) = ("session_cache_lookups_total", "hit");
@@ -25,7 +25,7 @@ fn hits(stack: &Stack) -> u64 {
     stack.counter(HIT.0, HIT.1)
 }
 
-/// Asks until an answer comes from memory.
+/// Asks until an answer comes from the cache.
 async fn until_remembered(stack: &Stack, browser: &mut Browser) {
     let deadline = Instant::now() + LONGEST_WAIT;
     let before = hits(stack);
@@ -35,7 +35,7 @@ async fn until_remembered(stack: &Stack, browser: &mut Browser) {
     }
 }
 
-/// Asks until the profile answers with this status; tells what cookies the last answer set.
+/// Asks until the profile answers with this status. Returns the last answer's cookies.
 async fn until_status(browser: &mut Browser, status: u16) -> usize {
     let deadline = Instant::now() + LONGEST_WAIT;
     loop {
@@ -66,7 +66,7 @@ async fn a_session_in_use_is_asked_for_once() {
         assert_eq!(answer.header("cache-control"), "no-store");
     }
     assert_eq!(hits(&stack), remembered + 21);
-    // The edge looks every two seconds whether the service is there: no more than that.
+    // The edge checks every two seconds whether the service is there: no more calls than that.
     assert!(
         stack.sessions.calls() <= calls + 2,
         "the service was called again"
@@ -93,7 +93,7 @@ async fn a_session_that_is_ended_elsewhere_is_refused_as_soon_as_that_is_heard()
         .unwrap();
     assert_eq!(ended.ended_count, 1);
     until_status(&mut browser, 204).await;
-    // And it stays so: what was ended is not remembered, however often it is asked for.
+    // This does not change: an ended session is never cached, however often it is requested.
     for _ in 0..5 {
         assert_eq!(browser.get("/api/auth/me").await.status, 204);
     }
@@ -161,7 +161,7 @@ async fn a_login_asks_for_the_session_of_its_cookie_only_where_the_edge_does_not
 
 #[tokio::test]
 async fn sessions_are_remembered_however_seldom_the_service_beats() {
-    // Longer than an edge believes what it heard, and longer than the shorter of the two.
+    // Longer than an edge trusts its last heartbeat, and longer than the shorter of the two.
     const WATCHED: Duration = Duration::from_millis(1_500);
     for interval in ["1000", "10000"] {
         let stack = Stack::with(&[("EDGE_SESSION_CACHE_SECS", "60"), ("heartbeat_ms", interval)]).await;
@@ -175,7 +175,7 @@ async fn sessions_are_remembered_however_seldom_the_service_beats() {
             assert_eq!(browser.get("/api/auth/me").await.status, 200);
         }
         let (hits, unheard) = (hits(&stack) - hits_before, unheard() - unheard_before);
-        // A busy machine may be late now and then.
+        // A busy machine may be late at times.
         assert!(
             unheard < hits / 4,
             "{interval} ms: {hits} of memory, {unheard} unheard"
@@ -200,7 +200,7 @@ async fn looking_does_not_keep_use_from_being_noticed() {
     browser.sign_in().await;
     until_remembered(&stack, &mut browser).await;
     let mut looking = browser.clone();
-    // A session nobody has used yet, as far as this edge knows: only looked at.
+    // A session that this edge has only read, as not used yet.
     let second = {
         let (name, value) = stack.session_cookie().await;
         looking.jar.insert(name, value);

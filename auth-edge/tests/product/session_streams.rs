@@ -1,4 +1,4 @@
-//! Streams of a session end with it, at every edge and whatever ended it; those of others go on.
+//! Streams of a session end with it, at every edge and for every reason; other streams continue.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ use tokio::net::TcpStream;
 
 use crate::support::{Browser, Stack, Upstream};
 
-/// What the contract allows between an ending and the end of the last stream.
+/// The contract's limit between an ending and the end of the last stream.
 const BOUND: Duration = Duration::from_secs(1);
 
-/// Longer than one body that is left alone.
+/// Longer than a body on its own.
 const LONG: usize = 10_000_000;
 
 /// The close frame of an application: 1000.
@@ -31,7 +31,7 @@ const CLOSE_NORMAL: &[u8] = b"\x88\x02\x03\xe8";
 /// The close frame of the edge at the end of a session: 1008.
 pub(crate) const CLOSE_POLICY: &[u8] = b"\x88\x02\x03\xf0";
 
-/// A WebSocket whose server sends this and listens.
+/// A WebSocket whose server sends this and reads.
 pub(crate) async fn socket(mut request: Request, frames: &'static [&'static [u8]]) -> Response {
     let switched = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
@@ -43,7 +43,7 @@ pub(crate) async fn socket(mut request: Request, frames: &'static [&'static [u8]
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
-/// A server whose answers begin and go on for ever.
+/// A server whose answers begin and never end.
 fn never_ending() -> Router {
     let body = |first: &'static str| {
         let first =
@@ -109,7 +109,7 @@ const KINDS: [(&str, &str); 6] = [
     ("closed", "GET"),
 ];
 
-/// Opens a stream of each kind at the edge of a browser, and waits until each has begun.
+/// Opens a stream of each kind at a browser's edge, and waits until each has begun.
 async fn open(browser: &Browser, path: &str) -> Vec<(&'static str, TcpStream)> {
     let mut opened = Vec::new();
     for (kind, method) in KINDS {
@@ -156,12 +156,12 @@ async fn open(browser: &Browser, path: &str) -> Vec<(&'static str, TcpStream)> {
     opened
 }
 
-/// Waits until every one of them is over, by [`BOUND`] after `ended`.
+/// Waits until all streams have ended, by [`BOUND`] after `ended`.
 async fn all_end(streams: Vec<(&'static str, TcpStream)>, ended: Instant, case: &str) {
     for (kind, mut stream) in streams {
         let mut rest = Vec::new();
         let left = BOUND.saturating_sub(ended.elapsed());
-        // The connection of events that have ended is kept.
+        // The connection stays open after the events end.
         let last_chunk: &[u8] = if kind == "events" {
             b"0\r\n\r\n"
         } else {
@@ -176,13 +176,13 @@ async fn all_end(streams: Vec<(&'static str, TcpStream)>, ended: Instant, case: 
             "upload" => assert!(rest.starts_with(b"HTTP/1.1 401"), "{case}: {rest:?}"),
             "socket" => assert_eq!(rest, CLOSE_POLICY, "{case}"),
             "events" => assert_eq!(rest, b"0\r\n\r\n", "{case}"),
-            // Fewer bytes than were promised; a frame that is not complete, or that is the last one.
+            // Fewer bytes than promised; a frame that is incomplete, or the last one.
             _ => assert_eq!(rest, b"", "{case}: {kind}"),
         }
     }
 }
 
-/// Whether every one of them is still open.
+/// Whether all streams are still open.
 async fn all_go_on(streams: &mut [(&'static str, TcpStream)], case: &str) {
     for (kind, stream) in streams {
         let read = tokio::time::timeout(Duration::from_millis(50), stream.read_u8()).await;
@@ -207,7 +207,7 @@ fn client(stack: &Stack) -> SessionClient {
     stack.sessions.client()
 }
 
-/// Ends the session of `browser`; `other` is another one of the same person.
+/// Ends the session of `browser`; `other` belongs to the same person.
 async fn end(stack: &Stack, ending: Ending, browser: &mut Browser, other: &mut Browser) {
     match ending {
         Ending::Logout => {
@@ -315,7 +315,7 @@ async fn every_stream_of_a_session_ends_with_it_and_no_other_one() {
     }
 }
 
-/// While the session service is away nothing is known; when it is back, what ended meanwhile is found.
+/// Without the session service, endings are unknown; when it returns, the edge finds them.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_ends_no_stream_and_hides_no_ending() {
     for cache_secs in ["0", "60"] {

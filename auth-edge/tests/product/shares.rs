@@ -1,4 +1,4 @@
-//! One visitor's share: what one address, one body or one session takes, others still have.
+//! Shares: one address, body or session leaves room for others.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::support::Upstream;
 
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-/// A connection from an address of its own.
+/// A connection from its own address.
 pub(crate) async fn from(address: [u8; 4], to: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from((address, 0))).unwrap();
     socket.connect(to.parse().unwrap()).await.unwrap()
 }
 
-/// Sends a request and gives the head of its answer.
+/// Sends a request and returns the head of its answer.
 pub(crate) async fn ask(stream: &mut TcpStream, request: &str) -> String {
     stream.write_all(request.as_bytes()).await.unwrap();
     head(stream).await
@@ -36,7 +36,7 @@ async fn head(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&answer[..length]).into_owned()
 }
 
-/// An upstream that answers below /own/slow once it may, and says how many requests are there.
+/// An upstream that holds answers below /own/slow until released, and counts requests.
 async fn slow() -> (Upstream, Arc<Semaphore>, Arc<Semaphore>) {
     let (began, go_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (begin, wait) = (Arc::clone(&began), Arc::clone(&go_on));
@@ -182,14 +182,14 @@ async fn bodies_that_are_waited_for_take_no_place_of_other_requests() {
              Sec-Fetch-Site: same-origin\r\nContent-Type: application/grpc-web+proto\r\nContent-Length: 100\r\n\r\n"
         ),
     ];
-    // Each from an address of its own, which has a share of one.
+    // Each from its own address, which has a share of one.
     let begun = async |last: u8, request: &str| {
         let mut stream = from([127, 0, 0, last], edge).await;
         stream.write_all(request.as_bytes()).await.unwrap();
         stream
     };
     let mut waiting = [begun(4, &bodies[0]).await, begun(5, &bodies[1]).await];
-    // Both are there once a third finds no room; one that came while the third was there is sent once more.
+    // Both are counted once a third is rejected; one that collided with the third is sent once more.
     let third =
         "POST /own/read HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nConnection: close\r\n\r\n1234567890";
     let deadline = tokio::time::Instant::now() + LONGEST_WAIT;
@@ -242,7 +242,7 @@ async fn a_body_that_trickles_is_given_up_and_so_is_its_upstream() {
         assert!(answer.starts_with("HTTP/1.1 408"), "{head_of} {answer}");
         trickle.abort();
     }
-    // A large one that comes quickly is as welcome as ever.
+    // A large body that arrives fast is still accepted.
     let large = "a".repeat(2_000_000);
     let answer = gateway.stack.browser().post("/own/read", &[], &large).await;
     assert_eq!((answer.status, answer.body.as_str()), (200, "read"));

@@ -1,5 +1,5 @@
-//! A session that ends while its tokens are being refreshed at the provider, over two edges and two session services:
-//! nobody gets a token of it afterwards, nothing of it is written, and the provider takes the new refresh token back.
+//! A session ends while its tokens are refreshed, with two edges and two session services. Afterwards no
+//! caller gets its token, nothing of it is written, and the provider revokes the new refresh token.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 const OURS: [(&str, &str); 2] = [("x-csrf", "1"), ("sec-fetch-site", "same-origin")];
 
-/// How the session is ended.
+/// The way the session ends.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
     SignOut,
@@ -27,7 +27,7 @@ async fn token(browser: &mut Browser) -> Answer {
     browser.get_with("/api/auth/access-token", &OURS).await
 }
 
-/// Somebody signs in whose session at the provider has this name.
+/// A user signs in; the provider's session has this name.
 async fn signed_in(stack: &Stack, sid: &str) -> Browser {
     stack.provider.script(|script| script.sid = Some(sid.to_owned()));
     let mut browser = stack.browser();
@@ -35,7 +35,7 @@ async fn signed_in(stack: &Stack, sid: &str) -> Browser {
     browser
 }
 
-/// Ends the session of `there` at its edge; when this is done, the end is acknowledged.
+/// Ends the session of `there` at its edge; it returns once the ending is acknowledged.
 async fn end(stack: &Stack, ending: Ending, there: &mut Browser, other: &mut Browser) {
     let answer = match ending {
         Ending::SignOut => {
@@ -60,7 +60,7 @@ async fn end(stack: &Stack, ending: Ending, there: &mut Browser, other: &mut Bro
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
-/// Asks until there is no token any more.
+/// Asks until there is no token.
 async fn until_refused(browser: &mut Browser) {
     let deadline = Instant::now() + LONGEST_WAIT;
     loop {
@@ -83,7 +83,7 @@ async fn sessions(url: String, issuer: &str) -> usize {
     client.list_sessions(request).await.unwrap().sessions.len()
 }
 
-/// The refresh is held at the provider: before anything is done there, or when the token has been rotated.
+/// The provider holds the refresh before it acts, or after it rotated the token.
 async fn race(ending: Ending, is_rotated: bool) {
     let stack = Stack::with(&[
         ("EDGE_SESSION_CACHE_SECS", "60"),

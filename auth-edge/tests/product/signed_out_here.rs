@@ -1,4 +1,4 @@
-//! A sign-out that leaves the person signed in at the provider: the next sign-in of the browser has the provider ask.
+//! A sign-out at the edge only: at the next sign-in, the edge makes the provider prompt.
 
 use serde_json::json;
 use url::Url;
@@ -11,7 +11,7 @@ fn prompt(answer: &Answer) -> Option<String> {
     prompt.map(|(_, value)| value.into_owned())
 }
 
-/// A browser whose person has signed in and out.
+/// A browser in which a user signed in and out.
 async fn signed_out(stack: &Stack) -> (Browser, Answer) {
     let mut browser = stack.browser();
     browser.sign_in().await;

@@ -1,4 +1,4 @@
-//! A provider that takes its time over a refresh: nobody waits for it longer than for any other answer of its.
+//! A provider that is slow on refresh: clients wait no longer than for its other answers.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use serde_json::json;
 use crate::gateway::Gateway;
 use crate::support::{Answer, Browser, NAVIGATION};
 
-/// What an exchange with the provider may take here.
+/// The time limit for an exchange with the provider here.
 const TIMEOUT_MS: &str = "1000";
 
-/// Well above that, well below what the refresh has.
+/// Well above that limit, and well below the time a refresh has.
 const BOUND: Duration = Duration::from_secs(8);
 
 /// Longer than the provider's access tokens live.
 const EXPIRED: u64 = 4_000;
 
-/// What a page gets within the bound.
+/// A page's answer, within the bound.
 async fn answer(browser: &mut Browser, path: &str) -> Answer {
     let answer = tokio::time::timeout(BOUND, browser.get(path)).await;
     answer.expect("an answer while the provider takes its time")
@@ -67,8 +67,8 @@ async fn a_page_that_needs_a_token_is_answered_in_time_and_the_next_request_has_
     assert_eq!((provider.grants("refresh_token"), provider.reuses()), (1, 0));
 }
 
-/// A dead grant may be answered by a status that OAuth does not have: without a way to sign in the person would meet the same page
-/// for as long as the session lives.
+/// A provider may answer a dead grant with a status that OAuth lacks. Without a way to sign in, the person
+/// would get the same page until the session ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_whose_token_cannot_be_had_offers_to_try_again_and_to_sign_in() {
     let rule =

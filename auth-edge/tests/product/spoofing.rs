@@ -1,4 +1,4 @@
-//! Who somebody is and where they come from, as clients make it up: believed in no spelling, by no method, on no road.
+//! Forged identities and addresses from clients: rejected in every spelling, method and path.
 
 use reqwest::Method;
 
@@ -176,7 +176,7 @@ async fn a_garbled_origin_has_neither_another_clients_bucket_nor_the_proxys() {
             ["302", "302", "429"],
         ),
         ("X-Forwarded-For: 192.0.2.4, unknown\r\n", ["302", "302", "429"]),
-        // As unknown as the one before.
+        // As unknown as the previous one.
         ("X-Forwarded-For: \u{e9}\r\n", ["429", "429", "429"]),
         // The proxy itself.
         ("", ["302", "302", "429"]),
@@ -197,7 +197,7 @@ async fn a_garbled_origin_has_neither_another_clients_bucket_nor_the_proxys() {
     }
 }
 
-/// What only a proxy may send: one of each kind, as applications and frameworks read them.
+/// Headers that only a proxy may send: one of each kind, as applications and frameworks read them.
 const OF_PROXIES: [&str; 24] = [
     "True-Client-IP",
     "Client-IP",

@@ -1,4 +1,4 @@
-//! What streams say last, over HTTP/2 and when the edge stops: a close frame, a status, or the end of the events.
+//! How streams end over HTTP/2 and at a stop: a close frame, a status, or the end of events.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::gateway::Gateway;
 use crate::session_streams::{CLOSE_POLICY, socket};
 use crate::support::{Browser, Upstream};
 
-/// Only a failing test waits so long.
+/// Only a failing test waits this long.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-/// The close frame of an edge that stops: 1001.
+/// The close frame of a stopping edge: 1001.
 const CLOSE_GOING_AWAY: &[u8] = b"\x88\x02\x03\xe9";
 
 /// Streams of each kind that begin and do not end.
@@ -118,7 +118,7 @@ async fn open_socket(browser: &Browser, prefix: &str) -> TcpStream {
     stream
 }
 
-/// The last that a stream brings; an error is a stream that is cut.
+/// The last data of a stream; an error means that the stream was cut.
 async fn last(mut body: hyper::body::Incoming) -> Result<Option<HeaderMap>, hyper::Error> {
     tokio::time::timeout(LONGEST_WAIT, async {
         while let Some(frame) = body.frame().await.transpose()? {
@@ -183,7 +183,7 @@ async fn streams_of_an_edge_that_stops_end_and_say_so() {
     }
 }
 
-/// A client may go on sending after its session has ended: what it has sent must not cost it the close frame.
+/// A client may keep sending after its session ended, and must still receive the close frame.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_on_sending_gets_the_close_frame() {
     let (gateway, _upstream) = world().await;

@@ -1,4 +1,4 @@
-//! What passes while it is being made: events, gRPC, sockets, uploads; and what happens when somebody leaves midway.
+//! Traffic that streams: events, gRPC, sockets, uploads; and what happens on a disconnect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn rule(path: &str, upstream: &str) -> String {
     format!("[[route]]\npath = \"{path}/*\"\nguard = \"none\"\nupstream = \"{upstream}\"\n")
 }
 
-/// Tells when it is dropped.
+/// Reports when it is dropped.
 struct Gone(mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Gone {

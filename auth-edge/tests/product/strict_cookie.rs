@@ -1,5 +1,5 @@
-//! `EDGE_COOKIE_SAME_SITE=strict`: a browser leaves the session cookie out of whatever another site's page causes, so also
-//! out of the provider's way back.
+//! `EDGE_COOKIE_SAME_SITE=strict`: a browser omits the session cookie from requests that another site's page
+//! causes, and so from the redirect back from the provider.
 
 use crate::support::{Browser, Stack};
 
@@ -14,7 +14,7 @@ async fn strict() -> Stack {
     Stack::with(&[("EDGE_COOKIE_SAME_SITE", "strict")]).await
 }
 
-/// The browser as it is on a request that another site's page causes.
+/// The browser's state on a request that another site's page causes.
 fn without_session(browser: &Browser) -> Browser {
     let mut other = browser.clone();
     other.jar.remove("session");

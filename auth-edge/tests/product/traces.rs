@@ -1,4 +1,4 @@
-//! The names by which records of one request are found at the edge and behind it.
+//! The IDs that connect the records of one request at the edge and behind it.
 
 use crate::gateway::Gateway;
 

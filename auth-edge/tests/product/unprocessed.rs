@@ -1,4 +1,4 @@
-//! Upstreams over HTTP/2 that say they did not process a request (RFC 9113, section 8.7): the edge sends it again, by any method.
+//! HTTP/2 upstreams that did not process a request (RFC 9113, 8.7): the edge resends any method.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::gateway::Gateway;
 
-/// A server that resets its next requests for these reasons, and answers the others with what it has read.
+/// A server that resets its next requests with these codes, and answers others with the received body.
 #[derive(Clone)]
 struct Resetting {
     address: SocketAddr,
@@ -81,7 +81,7 @@ async fn before(server: &Resetting) -> Gateway {
     Gateway::start(&rule, &[]).await
 }
 
-/// Sends a request over HTTP/2, as gRPC clients do: the status, and the status of gRPC.
+/// Sends a request over HTTP/2, as gRPC clients do. Returns the status and the gRPC status.
 async fn send(gateway: &Gateway, method: Method, body: usize) -> (StatusCode, Option<String>) {
     let stream = TcpStream::connect(gateway.stack.address()).await.unwrap();
     let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))

@@ -1,4 +1,4 @@
-//! What an upstream's answer may do to the browser, to caches, and to whoever stands before the edge.
+//! What an upstream's answer may do to the browser, to caches, and to a proxy before the edge.
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
@@ -78,7 +78,7 @@ async fn where_sessions_are_bound_no_upstream_takes_a_browsers_key_or_binds_it_i
         (&[https, ("EDGE_DEVICE_BOUND", "off")], false),
     ] {
         let gateway = Gateway::start("", settings).await;
-        // A form of another site: the browser leaves its cookies out.
+        // A form of another site: the browser omits its cookies.
         let mut browser = gateway.stack.browser();
         for (sent, kept, kept_otherwise) in [
             ("\"*\"", "\"cache\"", "\"cache\", \"storage\""),

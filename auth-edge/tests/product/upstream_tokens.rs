@@ -1,4 +1,4 @@
-//! An upstream that refuses the access token: one refresh, one repetition, and only where that is safe.
+//! An upstream that rejects the access token: one refresh and one retry, only if a retry is safe.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use crate::support::{Browser, Upstream};
 
 const INVALID: [(&str, &str); 1] = [("www-authenticate", "Bearer error=\"invalid_token\"")];
 
-/// A gateway whose upstream refuses the first token it ever saw; somebody is signed in.
+/// A gateway whose upstream rejects the first token it saw, with a signed-in browser.
 async fn refusing_the_first() -> (Gateway, Browser) {
     let gateway = Gateway::start("", &[]).await;
     let mut browser = gateway.stack.browser();

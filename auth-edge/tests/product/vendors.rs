@@ -1,4 +1,4 @@
-//! Providers as their vendors' public documents describe them: addresses, claims and parameters that differ from the standard.
+//! Providers as in their vendors' public documents: nonstandard addresses, claims and parameters.
 
 mod addresses;
 mod large;

@@ -1,4 +1,4 @@
-//! Clients that are not a plain browser window: service workers, Office, frames; and addresses that lead nowhere.
+//! Clients other than a plain browser window: service workers, Office, frames; and unknown paths.
 
 use crate::gateway::Gateway;
 use crate::support::{NAVIGATION, Stack};
@@ -152,7 +152,7 @@ async fn of_a_third_partys_login_nothing_else_is_read() {
         browser.visit(&callback).await.location(),
         format!("{}/deep", stack.base())
     );
-    // Logins of our own keep their parameters.
+    // Our own login links keep their parameters.
     let own = browser.visit("/api/auth/login?max_age=60&acr_values=gold").await;
     assert!(own.location().contains("max_age=60") && own.location().contains("acr_values=gold"));
 }

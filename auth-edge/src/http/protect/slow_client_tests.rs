@@ -1,4 +1,4 @@
-//! Bodies that come slowly, in bursts, or not at all. Time passes only while everybody waits.
+//! Bodies that arrive slowly, in bursts, or not at all. Time passes only while all tasks wait.
 
 use axum::body::Bytes;
 use axum::http::HeaderValue;
@@ -9,7 +9,7 @@ use super::*;
 
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// A body that sends so many bytes every so often, so many times.
+/// A body that sends this many bytes at this interval, this often.
 fn comes(bytes: usize, every: Duration, times: usize) -> Body {
     Body::from_stream(stream::unfold(0, move |count| async move {
         tokio::time::sleep(every).await;
@@ -21,7 +21,7 @@ fn awaited(body: Body) -> Request {
     bounded(Request::new(body), SILENCE)
 }
 
-/// How long a body was read, how many bytes came, and whether it was given up.
+/// How long the edge read a body, how many bytes came, and whether it gave up.
 async fn read(request: Request) -> (Duration, usize, bool) {
     let (began, mut body, mut got) = (Instant::now(), request.into_body(), 0);
     while let Some(frame) = body.frame().await {
@@ -61,7 +61,7 @@ async fn only_waiting_for_the_client_counts() {
     let mut body = awaited(comes(1, Duration::from_secs(1), 20)).into_body();
     for _ in 0..20 {
         body.frame().await.unwrap().unwrap();
-        // Somebody else takes their time.
+        // Another client is slow.
         tokio::time::sleep(Duration::from_secs(100)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What a good token opens, and what its upstream is told.
+//! What a valid token opens, and what its upstream receives.
 
 use reqwest::Method;
 use serde_json::json;
@@ -81,7 +81,7 @@ async fn the_clients_own_authorization_goes_on_only_where_the_route_says_so() {
         machines.upstream.requests()[0].all("authorization"),
         [format!("Bearer {token}")]
     );
-    // The key is for what was judged: a session's own token is another one, and no client replaces it.
+    // The key belongs to the checked token. A session has another token, and a client cannot replace it.
     let mut person = machines.person().await;
     let answer = person
         .get_with("/passed/a", &[("authorization", "Basic dXNlcjpwYXNz")])
@@ -219,7 +219,7 @@ async fn a_route_without_the_key_takes_no_token_and_judges_none() {
 async fn the_record_names_the_client_and_holds_no_token() {
     let machines = Machines::start().await;
     let (good, late) = (machines.token(json!({})), machines.token(json!({ "exp": 1 })));
-    // What other tests of this process log may hide a first record.
+    // Log records of other tests in this process may hide a first record.
     for attempt in 1.. {
         let log = Log::begin();
         assert_eq!(machines.bearer("/orders/7", &good).await.status, 200);

@@ -1,4 +1,4 @@
-//! Clients with tokens of their own before another proxy that asks the edge: `[[check]]` with `bearer`.
+//! Clients with their own tokens behind another proxy that asks the edge: `[[check]]` with `bearer`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -134,7 +134,7 @@ async fn a_proof_is_for_the_request_the_proxy_asks_about() {
 async fn the_port_a_client_names_is_no_part_of_the_audience() {
     let (machines, _keys) = machines().await;
     for (host, aud, status) in [
-        // Another application at the same host gets tokens of its own for this one, and may show them here.
+        // Another application at the same host has its own tokens for this one, which are accepted here.
         ("orders.localhost:8443", "https://orders.localhost:8443", 401),
         ("ORDERS.localhost.:8443", "https://orders.localhost.:8443", 401),
         ("ORDERS.localhost.:8443", "https://orders.localhost", 200),

@@ -1,4 +1,4 @@
-//! Clients with tokens of their own in a browser at another origin: they can read every refusal, and never with a cookie.
+//! Clients with tokens in a browser at another origin: every refusal is readable, without cookies.
 
 use reqwest::Method;
 use scripted_provider::Endpoint;
@@ -13,7 +13,7 @@ const FOREIGN: [(&str, &str); 3] = [
     ("sec-fetch-mode", "cors"),
 ];
 
-/// Whether a script of another origin can read the answer and the headers it acts by.
+/// Whether a script of another origin can read the answer and the headers it needs.
 fn is_readable(answer: &Answer) -> bool {
     assert_eq!(
         answer.header("access-control-allow-credentials"),

@@ -1,4 +1,4 @@
-//! Tokens that are bound to a key (RFC 9449): each request with a proof of its own, or it is nobody's.
+//! Tokens bound to a key (RFC 9449): each request needs its own proof, or the token is rejected.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -64,7 +64,7 @@ impl Bound {
         }
     }
 
-    /// What a right proof for this says.
+    /// The claims of a valid proof for this request.
     fn said(&self, method: &str, path: &str, jti: &str) -> Value {
         let htu = format!("{}{path}", self.machines.stack.base());
         json!({ "htm": method, "htu": htu, "iat": self.machines.stack.now_secs(), "jti": jti })

@@ -1,4 +1,4 @@
-//! Opaque tokens: what the provider says of them counts, for a while (RFC 7662).
+//! Opaque tokens: the provider's introspection answer decides, and is cached for a while (RFC 7662).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How a client that knows nothing finds out where to get a token (RFC 9728, RFC 6750 section 3).
+//! How a new client finds out where to get a token (RFC 9728, RFC 6750 section 3).
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ async fn a_client_without_a_token_is_led_to_the_metadata_and_by_it_to_the_provid
     assert_eq!(machines.upstream.requests().len(), 0);
 }
 
-/// The resource that the challenge of this address leads to.
+/// The resource in the challenge of this address.
 async fn discovered(client: &mut Browser, base: &str, path: &str) -> String {
     let answer = client.get(path).await;
     assert_eq!(answer.status, 401, "{path}");
@@ -74,7 +74,7 @@ async fn discovered(client: &mut Browser, base: &str, path: &str) -> String {
     document["resource"].as_str().unwrap().to_owned()
 }
 
-/// Whether MCP's own libraries use the metadata: the same origin, and a path that the requested one begins with.
+/// Whether MCP's libraries use the metadata: same origin, and its path is a prefix of the request's.
 fn is_taken_by_mcp_libraries(resource: &str, requested: &str) -> bool {
     let closed = |url: &str| format!("{}/", url.trim_end_matches('/'));
     closed(requested).starts_with(&closed(resource))
@@ -100,7 +100,7 @@ async fn the_resource_is_the_url_requested_and_a_token_for_it_passes() {
     ] {
         let resource = format!("{base}{resource}");
         let discovered = discovered(&mut client, &base, path).await;
-        // RFC 9728, section 3.3: a client uses metadata for the very URL it has requested, and no other.
+        // RFC 9728, section 3.3: a client uses metadata only for the URL it requested.
         assert_eq!(discovered, resource, "{path}");
         let requested = format!("{base}{}", path.split('?').next().unwrap());
         assert!(is_taken_by_mcp_libraries(&discovered, &requested), "{path}");

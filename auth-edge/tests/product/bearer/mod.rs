@@ -1,4 +1,4 @@
-//! API clients with access tokens of their own, where a route takes them in the place of a session.
+//! API clients with their own access tokens, on routes that accept them instead of a session.
 
 mod accepted;
 mod checks;
@@ -17,10 +17,10 @@ use tempfile::NamedTempFile;
 
 use crate::support::{Answer, Browser, Stack, Upstream};
 
-/// What tokens for the routes with an audience of their own are for.
+/// The audience of tokens for the routes with their own audience.
 const ORDERS: &str = "https://orders.example";
 
-/// A stack with one upstream that tells what it got, behind routes of all kinds.
+/// A stack with one recording upstream, behind routes of all kinds.
 struct Machines {
     stack: Stack,
     upstream: Upstream,
@@ -114,7 +114,7 @@ impl Machines {
         self.get(path, &format!("Bearer {token}")).await
     }
 
-    /// Somebody who is signed in.
+    /// A signed-in browser.
     async fn person(&self) -> Browser {
         let mut browser = self.stack.browser();
         let (name, value) = self.stack.session_cookie().await;
@@ -122,7 +122,7 @@ impl Machines {
         browser
     }
 
-    /// Makes introspection say this of tokens it knows.
+    /// Makes introspection answer this for known tokens.
     fn say(&self, said: Value) {
         let said = said.as_object().cloned().unwrap();
         self.provider().script(|script| script.introspection = said);
@@ -134,7 +134,7 @@ impl Machines {
     }
 }
 
-/// The challenges of an answer, each a line.
+/// The challenges of an answer, one per line.
 fn challenges(answer: &Answer) -> Vec<String> {
     let values = answer.headers.get_all("www-authenticate").iter();
     values.map(|value| value.to_str().unwrap().to_owned()).collect()

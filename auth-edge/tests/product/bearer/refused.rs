@@ -1,4 +1,4 @@
-//! What no token opens: each refused with a challenge that says why, and nothing passed on.
+//! Requests without a valid token: each gets a challenge with the reason, and nothing is forwarded.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Machines, challenges};
 
-/// The error code in the body, which is the challenge's too.
+/// The error code in the body; the challenge has the same one.
 fn code(answer: &crate::support::Answer) -> String {
     let code = answer.json()["error"].as_str().unwrap().to_owned();
     let told = challenges(answer).concat().contains(&format!("error=\"{code}\""));
@@ -145,7 +145,7 @@ async fn a_token_that_authorization_details_narrow_passes_only_where_the_route_s
         ("/fresh/a", machines.token(json!({ "authorization_details": narrowed, "acr": "gold", "auth_time": machines.stack.now_secs() }))),
         ("/opaque/a", machines.opaque()),
         ("/asked/a", machines.opaque()),
-        // What is no list is not understood, and narrows all the more.
+        // A value that is not a list is not understood, so it narrows the token even more.
         ("/orders/7", machines.token(json!({ "authorization_details": {} }))),
         ("/orders/7", machines.token(json!({ "authorization_details": "all" }))),
     ] {
@@ -192,7 +192,7 @@ async fn a_token_dies_at_its_end_also_where_its_signature_is_remembered() {
     );
     machines.stack.advance(1);
     assert_eq!(machines.bearer("/orders/7", &token).await.status, 401);
-    // And what is remembered of it opens no other resource.
+    // A cached result does not open another resource.
     let token = machines.token(json!({}));
     assert_eq!(machines.bearer("/orders/7", &token).await.status, 200);
     assert_eq!(machines.bearer("/mcp", &token).await.status, 401);
@@ -249,7 +249,7 @@ async fn keys_that_cannot_be_had_let_nobody_in_and_keys_that_were_had_are_kept()
     assert!(!answer.header("retry-after").is_empty());
     machines.provider().start_again();
     let deadline = Instant::now() + Duration::from_secs(20);
-    // Right after a failure nobody asks again.
+    // Right after a failure the edge does not retry.
     while machines.bearer("/orders/7", &token).await.status != 200 {
         assert!(Instant::now() < deadline, "never asked again");
     }

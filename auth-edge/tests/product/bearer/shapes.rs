@@ -40,7 +40,7 @@ async fn machines(shape: &str) -> Machines {
     Machines::with(RULES, &settings).await
 }
 
-/// A token of Cognito with these claims.
+/// A Cognito token with these claims.
 fn cognito(machines: &Machines, claims: Value) -> String {
     let mut own = json!({ "client_id": "cli", "token_use": "access", "scope": "orders:read", "version": 2 });
     for (name, value) in claims.as_object().unwrap() {

@@ -1,4 +1,4 @@
-//! Routes, and whole edges, that serve no session that is not bound.
+//! Routes, and whole edges, that require a bound session.
 
 use super::device::Device;
 use super::{GRACE_MS, HTTPS, bound, is_signed_in};
@@ -81,7 +81,7 @@ async fn a_route_that_demands_it_waits_for_the_binding_and_says_why_it_lets_nobo
         200,
         "other routes are as ever"
     );
-    // Somebody who is not signed in is sent to sign in, and nobody is led to another site.
+    // A browser without a session is sent to sign in, and never to another site.
     let stranger = gateway.stack.browser().get_with(page, &NAVIGATION).await;
     assert!(
         stranger.location().contains("/api/auth/login?returnTo="),

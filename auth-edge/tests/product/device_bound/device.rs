@@ -1,4 +1,4 @@
-//! A browser's half: a key, and what is signed with it.
+//! The browser's side: a key, and signatures with it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Browser};
 
-/// When the cookie of a proof is over for the browser.
+/// When the proof cookie expires for the browser.
 pub(crate) const UNTIL_RENEWED_MS: u64 = 540_000;
 
 /// What Chromium sends with a registration and a refresh.
@@ -41,7 +41,7 @@ impl Device {
         device.named(&registered.json())
     }
 
-    /// The device as session instructions name it.
+    /// The device with the IDs from the session instructions.
     pub(crate) fn named(mut self, instructions: &Value) -> Self {
         let text = |name: &str| instructions[name].as_str().unwrap().to_owned();
         self.handle = text("session_identifier");
@@ -68,7 +68,7 @@ impl Device {
         self.signed(&header, challenge)
     }
 
-    /// Takes up an offer.
+    /// Accepts an offer.
     pub(crate) async fn register(&self, browser: &mut Browser, offer: &str) -> Answer {
         let proof = self.registration(offer);
         let headers = [OF_OURS[0], OF_OURS[1], ("secure-session-response", &proof)];

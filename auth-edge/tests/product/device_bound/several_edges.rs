@@ -1,4 +1,4 @@
-//! Edges that are several, restarted, off in their clocks, or given new secrets.
+//! Several edges, restarted edges, edges with wrong clocks or new secrets.
 
 use chassis::clock::{Clock as _, ManualClock};
 use chassis::secret::Secret;
@@ -11,7 +11,7 @@ async fn every_edge_takes_what_another_one_gave_also_after_a_restart() {
     let stack = stack().await;
     let (mut browser, device) = bound(&stack).await;
     for _ in 0..2 {
-        // None of them has heard of the browser before.
+        // None of them has seen the browser before.
         let mut beside = stack.beside().await;
         beside.jar = browser.jar.clone();
         assert!(is_signed_in(&mut beside).await);
@@ -39,7 +39,7 @@ async fn an_edge_whose_clock_is_off_by_half_a_minute_signs_nobody_out() {
             is_signed_in(&mut beside).await && is_signed_in(&mut here).await,
             "{off_ms}"
         );
-        // A challenge of one is answered at the other.
+        // The browser answers one edge's challenge at another edge.
         let asked = device.ask(&mut beside, None).await;
         let proof = device.proof(&device.challenge_of(&asked));
         assert_eq!(device.ask(&mut here, Some(&proof)).await.status, 200, "{off_ms}");
@@ -64,7 +64,7 @@ async fn a_new_secret_beside_the_old_one_ends_no_binding_and_without_it_nobody_i
     let refreshed = device.refresh(&mut rotated).await;
     assert_eq!(refreshed.status, 200);
 
-    // What a refresh tells is sealed with the new secret; the session cookie is by then, for the session has rolled.
+    // The refresh seals its answer with the new secret, like the rolled session cookie.
     let device = device.named(&refreshed.json());
     stack.clock.advance_ms(60_000);
     assert!(

@@ -1,11 +1,11 @@
-//! Somebody else with the cookies of a bound session.
+//! An attacker with the cookies of a bound session.
 
 use super::device::{Device, between};
 use super::{HTTPS, LIFETIME_MS, bound, is_signed_in, stack};
 use crate::gateway::Gateway;
 use crate::support::{Log, NAVIGATION, Stack};
 
-/// The reason of a record of a proof that was none.
+/// The reason in the record of an invalid proof.
 const NO_PROOF: &str = "reason=\"proof\"";
 
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn copied_cookies_are_worth_nothing_after_their_lifetime_and_the_person_go
     stack.clock.advance_ms(1);
     assert!(!is_signed_in(&mut thief).await);
     assert!(is_signed_in(&mut browser).await);
-    // Nothing that is said or asked brings it back.
+    // No message or request restores it.
     for skipped in ["unreachable", "server_error", "quota_exceeded"] {
         let answer = thief
             .get_with("/api/auth/me", &[("secure-session-skipped", skipped)])
@@ -146,18 +146,18 @@ async fn words_for_one_thing_are_worth_nothing_for_another() {
     let stack = stack().await;
     let (mut browser, device) = bound(&stack).await;
     let (mut others, other) = bound(&stack).await;
-    // The cookie of another session, the person's own or somebody's.
+    // The cookie of another session, of the same person or another one.
     let foreign = others.jar["__Host-session_bound"].clone();
     browser.jar.insert("__Host-session_bound".to_owned(), foreign);
     assert!(!is_signed_in(&mut browser).await);
-    // The proof of one session beside the cookie of another one that lasts as well: the cookie of proof would be the wrong one's.
+    // A proof of one session next to another session's cookie: the proof cookie would be the wrong one's.
     let mut mixed = others.clone();
     let over = device.refresh(&mut mixed).await;
     assert_eq!(
         (over.json()["continue"].as_bool(), over.set_cookies().len()),
         (Some(false), 0)
     );
-    // A challenge of another session, and one as a cookie.
+    // A challenge of another session, and a challenge used as a cookie.
     let asked = other.ask(&mut others, None).await;
     let challenge = other.challenge_of(&asked);
     let answered = device.ask(&mut browser, Some(&device.proof(&challenge))).await;
@@ -165,13 +165,13 @@ async fn words_for_one_thing_are_worth_nothing_for_another() {
     let own = device.challenge_of(&answered);
     browser.jar.insert("__Host-session_bound".to_owned(), own);
     assert!(!is_signed_in(&mut browser).await);
-    // The address of a refresh as the challenge of a registration.
+    // A refresh address used as the challenge of a registration.
     let address = between(&format!("{}&", device.refresh_url()), "session=", "&").to_owned();
     let refused = Device::new()
         .register(&mut browser, &format!("challenge=\"{address}\""))
         .await;
     assert_eq!(refused.status, 403);
-    // Another session's address with this one's name.
+    // Another session's address with this session's name.
     let mixed = device.named(&serde_json::json!({
         "session_identifier": other.handle(), "refresh_url": format!("/api/auth/device/refresh?session={address}"),
     }));
@@ -205,7 +205,7 @@ async fn a_use_without_proof_rolls_nothing_and_is_recorded_once_as_long_as_the_s
         let answer = browser.get("/api/auth/me").await;
         assert_eq!((answer.status, answer.set_cookies().len()), (204, 0));
     }
-    // As often as the session was read, which a busy machine does more than once.
+    // As often as the session was read; a busy machine reads it more than once.
     let (recorded, reads) = (of_unproven().len(), stack.sessions.calls() - calls);
     assert!(
         (1..=reads.max(1)).contains(&recorded),

@@ -1,4 +1,4 @@
-//! How the client proves who it is by keys: assertions, signed requests, and the keys it publishes.
+//! How the client authenticates with keys: assertions, signed requests, published keys.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -24,7 +24,7 @@ async fn published(browser: &mut Browser) -> Vec<Value> {
     answer.json()["keys"].as_array().unwrap().clone()
 }
 
-/// Whether a published key verifies the token: the one its `kid` names.
+/// Whether the published key named by the token's `kid` verifies it.
 fn verifies(token: &str, keys: &[Value]) -> bool {
     let kid = part(token, 0)["kid"].clone();
     let Some(key) = keys.iter().find(|key| key["kid"] == kid) else {

@@ -191,7 +191,7 @@ async fn an_upstream_gets_the_bound_token_with_a_proof_of_its_own_and_its_nonce_
         part(&seen[1].all("dpop")[0], 1)["jti"]
     );
 
-    // A form is kept until the upstream has said whether it wants another nonce.
+    // The edge keeps a form's body until the upstream has asked for another nonce or not.
     gateway.upstream.answer_by(|seen| {
         let proof = seen.all("dpop").pop().unwrap_or_default();
         let refusal = [

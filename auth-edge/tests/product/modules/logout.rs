@@ -112,11 +112,11 @@ async fn a_token_by_an_unknown_key_ends_nothing_and_can_be_sent_again() {
         assert!(answer.json()["error"].is_string() && !answer.body.contains(&token));
     }
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
-    // What would not count under any key is refused for good.
+    // A token that is invalid under any key is rejected for good; no retry helps.
     rejected(unknown, json!({ "nonce": "n" })).await;
 }
 
-/// The key set lags behind the key: the provider sends the token again, and the same token counts as soon as the key is there.
+/// A late key set: the provider resends the token, which is accepted once the key appears.
 // conformance: B-115
 #[tokio::test]
 async fn a_token_by_a_key_that_is_published_late_counts_when_it_is_sent_again() {
@@ -128,7 +128,7 @@ async fn a_token_by_a_key_that_is_published_late_counts_when_it_is_sent_again() 
     assert_eq!(send(&stack, &token).await.status, 503);
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
     stack.provider.script(|script| script.jwks = None);
-    // A sign-in needs the key as well, and does not wait for what logout tokens may fetch.
+    // A sign-in needs the key too, and has a separate limit for key fetches.
     stack.browser().sign_in().await;
     assert_eq!(send(&stack, &token).await.status, 200);
     assert_eq!(browser.get("/api/auth/me").await.status, 204);

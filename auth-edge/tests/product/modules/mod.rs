@@ -1,5 +1,5 @@
-//! The modules of the OpenID Foundation's relying-party test plans, and the lines of the specifications behind them: the
-//! provider does one thing, and the client has to accept or to reject it, whatever the response mode.
+//! The modules of the OpenID Foundation's relying-party test plans. In each, the provider does one thing, and
+//! the client must accept or reject it, in every response mode.
 
 mod client_proof;
 mod dpop;
@@ -14,14 +14,14 @@ use scripted_provider::{Endpoint, Script};
 
 use crate::support::{Answer, Browser, Stack};
 
-/// The stack in one response mode, with userinfo read at sign-in.
+/// The stack in one response mode; it reads userinfo at sign-in.
 struct Plan {
     stack: Stack,
     form_post: bool,
 }
 
 impl Plan {
-    /// One stack that gets its answers in the query, and one that gets them as forms.
+    /// One stack with answers in the query, and one with answers as forms.
     async fn both(settings: &[(&str, &str)]) -> [Self; 2] {
         let query = [&[("EDGE_USERINFO_AT_LOGIN", "always")], settings].concat();
         let form = [
@@ -44,7 +44,7 @@ impl Plan {
         ]
     }
 
-    /// Goes to the provider and back: the callback's answer.
+    /// Goes to the provider and back. Returns the callback's answer.
     async fn sign_in(&self, browser: &mut Browser) -> Answer {
         let login = browser.visit("/api/auth/login").await;
         assert_eq!(login.status, 302, "{login:?}");
@@ -59,7 +59,7 @@ impl Plan {
     }
 }
 
-/// What the provider's page would post.
+/// The form that the provider's page would post.
 async fn posted(authorization: &str) -> String {
     let page = reqwest::get(authorization).await.unwrap().text().await.unwrap();
     let fields = page.split("<input type=\"hidden\" name=\"").skip(1).map(|rest| {
@@ -76,7 +76,7 @@ async fn posted(authorization: &str) -> String {
         .finish()
 }
 
-/// The ID token is refused: 400, no session, and the provider is not asked for anything afterwards.
+/// The ID token is rejected: 400, no session, and no further call to the provider.
 async fn rejected(settings: &[(&str, &str)], misbehave: impl Fn(&mut Script)) {
     for plan in Plan::both(settings).await {
         plan.stack.provider.script(&misbehave);
@@ -94,7 +94,7 @@ async fn rejected(settings: &[(&str, &str)], misbehave: impl Fn(&mut Script)) {
     }
 }
 
-/// The sign-in succeeds in both modes: the stacks and the browsers that are signed in.
+/// The sign-in succeeds in both modes. Returns the stacks and the signed-in browsers.
 async fn accepted(settings: &[(&str, &str)], behave: impl Fn(&mut Script)) -> Vec<(Stack, Browser)> {
     let mut signed_in = Vec::new();
     for plan in Plan::both(settings).await {

@@ -1,4 +1,4 @@
-//! The refresh grant as a browser meets it.
+//! The refresh grant as a browser sees it.
 
 use scripted_provider::Endpoint;
 use serde_json::json;

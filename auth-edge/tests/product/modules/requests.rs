@@ -1,4 +1,4 @@
-//! What is said to the provider: authorization requests, pushed or not, and token requests.
+//! Requests to the provider: authorization requests, pushed or not, and token requests.
 
 use scripted_provider::{Answer as Script, CLIENT_ID, CLIENT_SECRET, Endpoint};
 use serde_json::json;

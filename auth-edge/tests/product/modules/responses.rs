@@ -1,4 +1,4 @@
-//! The authorization response: what is refused before anything is asked of the provider.
+//! The authorization response: errors found before any call to the provider.
 
 use scripted_provider::Endpoint;
 
@@ -97,7 +97,7 @@ async fn tokens_in_an_answer_make_no_session() {
         .sign(serde_json::json!({ "iss": stack.provider.issuer(), "sub": "eve" }));
     let smuggled = format!("{without_code}&id_token={id_token}&access_token=x&token_type=Bearer");
     refused(&browser.visit(&smuggled).await, &stack);
-    // Beside a code they are not looked at.
+    // Next to a code, the edge ignores them.
     let url = browser.until_callback("/api/auth/login").await;
     let answer = browser
         .visit(&format!("{url}&id_token={id_token}&access_token=x"))
@@ -142,7 +142,7 @@ async fn bad_forms_are_rejected_before_the_provider_is_called() {
         ("multipart/form-data; boundary=x", str::to_owned),
     ];
     for (kind, alter) in cases {
-        // Each sign-in is used up by the first message that finds it.
+        // The first message that finds a sign-in uses it up.
         let mut browser = stack.browser();
         let login = browser.visit("/api/auth/login").await;
         let form = posted(login.location()).await;

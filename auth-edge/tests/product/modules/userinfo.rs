@@ -1,4 +1,4 @@
-//! Userinfo: how it is asked for and what it may say.
+//! Userinfo: the request, and the accepted answers.
 
 use scripted_provider::{Answer as Script, Endpoint};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Tokens bound to keys (RFC 9449), of two providers: each has a key and nonces of its own, and hears of nobody else's.
+//! Bound tokens (RFC 9449) of two providers: each has its own key and nonces.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use tempfile::NamedTempFile;
 use super::Two;
 use crate::support::{Upstream, key_file};
 
-/// Where a provider gets proofs.
+/// The endpoints that receive proofs.
 const PROVED: [Endpoint; 2] = [Endpoint::Token, Endpoint::Userinfo];
 
 fn part(proof: &str, at: usize) -> Value {
@@ -35,7 +35,7 @@ fn proofs(provider: &ScriptedProvider) -> Vec<String> {
     requests.filter_map(|request| proof(&request)).collect()
 }
 
-/// The thumbprints of the keys a provider was shown, and the nonces it was told.
+/// The thumbprints of a provider's received keys, and its received nonces.
 fn shown(provider: &ScriptedProvider) -> (BTreeSet<String>, BTreeSet<String>) {
     let proofs = proofs(provider);
     let nonce = |proof: &String| part(proof, 1)["nonce"].as_str().map(str::to_owned);
@@ -72,7 +72,7 @@ async fn each_provider_is_shown_its_own_key_and_told_its_own_nonces() {
         });
     }
     let (mut of_a, mut of_b) = (two.signed_in("a").await, two.signed_in("b").await);
-    // Refreshed by the session service, read by the edge, in turns.
+    // The session service refreshes and the edge reads userinfo, in turns.
     two.stack.advance(3_600);
     let now = two.stack.now_secs();
     two.b.script(|script| script.now = Some(now));
@@ -96,7 +96,7 @@ async fn each_provider_is_shown_its_own_key_and_told_its_own_nonces() {
         assert_eq!(shown(provider), expected);
     }
 
-    // An upstream of both gets each token with the key it is bound to, and no provider's nonce.
+    // An upstream of both gets each token with its bound key, and without a provider's nonce.
     upstream.answer_by(|seen| {
         let proof = seen.all("dpop").pop().unwrap_or_default();
         let refusal = [
@@ -116,7 +116,7 @@ async fn each_provider_is_shown_its_own_key_and_told_its_own_nonces() {
             assert!(nonce.is_null() || nonce == "nonce-of-upstream", "{nonce}");
         }
     }
-    // Nor does a provider hear of the upstream's.
+    // A provider does not receive the upstream's nonce.
     for (browser, provider) in [(&mut of_a, two.a()), (&mut of_b, &two.b)] {
         assert_eq!(browser.get("/api/auth/me?refetch=true").await.status, 200);
         assert!(!shown(provider).1.contains("nonce-of-upstream"));

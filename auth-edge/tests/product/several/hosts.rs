@@ -1,4 +1,4 @@
-//! Hosts that belong to a provider.
+//! Hosts assigned to a provider.
 
 use super::{Two, parameter};
 use crate::support::Browser;
@@ -54,7 +54,7 @@ async fn nobody_signs_in_at_a_host_by_another_provider() {
         let login = format!("/api/auth/login?connection={id}");
         assert_eq!(two.sent_to(&mut elsewhere, &login).await.0, id);
     }
-    // A sign-in begun at the base URL does not end at a host, though somebody carries its cookies there.
+    // A sign-in begun at the base URL cannot end at a host, even if its cookies are copied there.
     let callback = elsewhere.until_callback("/api/auth/login?connection=a").await;
     browser.jar = elsewhere.jar.clone();
     let path = callback.strip_prefix("http://app.localhost").unwrap();
@@ -136,7 +136,7 @@ async fn the_host_that_a_check_is_about_decides_whose_sessions_count() {
         let (_, refused) = denied(envoy.ask_about("a.localhost", "192.0.2.7", &sent, &[]).await);
         assert_eq!(refused.status.unwrap().code, 401, "{lie}");
     }
-    // ingress-nginx names the address by X-Original-URL and passes a client's X-Forwarded-Host on.
+    // ingress-nginx sends the address as X-Original-URL and forwards a client's X-Forwarded-Host.
     let mut proxy = at(&two, "edge.internal");
     proxy.jar = browser.jar.clone();
     for (host, lie, status) in [("b", "a", 200), ("a", "b", 401), ("a", "a", 401)] {

@@ -1,10 +1,10 @@
-//! Mix-up (RFC 9700, section 4.4): the answer of one provider on a sign-in begun at another.
+//! Mix-up (RFC 9700, section 4.4): one provider's answer to a sign-in begun at another.
 
 use super::{Two, parameter};
 use crate::support::Browser;
 
-/// Begins a sign-in at `b`; `b` sends the browser on to `a` with the state of that sign-in, and `a` answers. Gives the
-/// answer's address, at the callback that `a` knows.
+/// Begins a sign-in at `b`, which forwards the browser to `a` with the same state. Returns the address of
+/// `a`'s answer, at the callback that `a` knows.
 async fn answer_of_a_for_b(two: &Two, browser: &mut Browser) -> url::Url {
     let (_, at_b) = two.sent_to(browser, "/api/auth/login?connection=b").await;
     let (_, at_a) = two
@@ -23,7 +23,7 @@ async fn answer_of_a_for_b(two: &Two, browser: &mut Browser) -> url::Url {
     url::Url::parse(&browser.authorize(mixed.as_str()).await).unwrap()
 }
 
-/// The edge refuses it, asks neither provider, and knows nobody.
+/// The edge rejects it, calls neither provider, and creates no session.
 async fn refused(two: &Two, browser: &mut Browser, callback: &url::Url) {
     let answer = browser.visit(callback.as_str()).await;
     assert_eq!(answer.status, 400, "{callback}: {answer:?}");
@@ -32,7 +32,7 @@ async fn refused(two: &Two, browser: &mut Browser, callback: &url::Url) {
     assert_eq!(browser.get("/api/auth/me").await.status, 204);
 }
 
-/// Neither provider says who answers, nor promises to.
+/// Neither provider names itself in answers, or promises to.
 fn say_nothing(two: &Two) {
     for provider in [two.a(), &two.b] {
         provider.script(|script| {

@@ -1,4 +1,4 @@
-//! One edge and two providers, `a` and `b`: what belongs to one never reaches the other.
+//! One edge and two providers, `a` and `b`: data of one never reaches the other.
 
 mod bound_tokens;
 mod hosts;
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::support::{Browser, Stack};
 
-/// The stack, whose provider is `a`, and `b`, which signs with a key of its own.
+/// The stack with provider `a`, and `b`, which signs with its own key.
 struct Two {
     stack: Stack,
     b: ScriptedProvider,
@@ -64,7 +64,7 @@ impl Two {
         &self.stack.provider
     }
 
-    /// Which provider a visitor is sent to, and with what.
+    /// The provider a browser is sent to, and the parameters.
     async fn sent_to(&self, browser: &mut Browser, login: &str) -> (&'static str, url::Url) {
         let answer = browser.visit(login).await;
         assert_eq!(answer.status, 302, "{login}: {answer:?}");

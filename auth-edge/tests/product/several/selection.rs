@@ -1,4 +1,4 @@
-//! Which provider a login leads to.
+//! Which provider a login uses.
 
 use std::io::Write as _;
 
@@ -129,7 +129,7 @@ async fn a_route_for_people_of_one_provider_lets_nobody_else_pass() {
     assert_eq!(answer.status, 307, "{answer:?}");
     assert_eq!(two.sent_to(&mut of_a, answer.location()).await.0, "b");
     let mut of_b = two.signed_in("b").await;
-    // The folder has no such file: the guard has let it pass.
+    // The folder has no such file: the guard let the request pass.
     assert_eq!(of_b.visit("/only-b/page").await.status, 404);
     let mut again = two.signed_in("a").await;
     let at_once = again.visit("/only-b/page").await;

@@ -1,4 +1,4 @@
-//! What is done for a session is done at the provider it came from.
+//! Calls for a session go to the provider that the session came from.
 
 use reqwest::Method;
 use scripted_provider::{Endpoint, ScriptedProvider};
@@ -94,7 +94,7 @@ async fn sign_ins_are_counted_for_their_own_provider() {
     assert_eq!(count("rejected", "a").0, Some("1".to_owned()));
 }
 
-/// Two people who look the same to whoever forgets the issuer.
+/// Two people who differ only in their issuer.
 async fn namesakes(two: &Two) -> (Browser, Browser) {
     for provider in [two.a(), &two.b] {
         provider.script(|script| script.sid = Some("sid-1".to_owned()));
@@ -112,7 +112,7 @@ async fn a_back_channel_logout_ends_sessions_of_its_own_issuer_alone() {
     let two = Two::start().await;
     let (mut of_a, mut of_b) = namesakes(&two).await;
     let mut machine = two.stack.browser();
-    // Signed by a, in the name of b, where the key may yet be published; of an issuer nobody knows; and of no issuer at all.
+    // Signed by a, claiming b, whose key may appear later; an unknown issuer; no issuer.
     for (iss, expected) in [
         (json!(two.b.issuer()), 503),
         (json!("https://evil.example"), 400),
@@ -127,7 +127,7 @@ async fn a_back_channel_logout_ends_sessions_of_its_own_issuer_alone() {
         assert_eq!(answer.status, expected, "{iss}: {answer:?}");
     }
     assert_eq!(both(&mut of_a, &mut of_b).await, (200, 200));
-    // The same jti at both: a token of one is no replay of the other's.
+    // The same jti at both: one provider's token is not a replay of the other's.
     for (provider, left) in [(two.a(), (204, 200)), (&two.b, (204, 204))] {
         let token = provider.logout_token(json!({"sub": "alice", "sid": "sid-1", "jti": "jti-1"}));
         let answer = machine

@@ -1,4 +1,4 @@
-//! A browser as far as HTTP goes: a cookie jar, no redirects followed by itself.
+//! A browser for HTTP: it has a cookie jar, and follows no redirects by itself.
 
 use std::collections::BTreeMap;
 
@@ -48,12 +48,12 @@ impl Answer {
         status_line + lines.sum::<usize>() + "\r\n".len()
     }
 
-    /// Whether the edge itself answered, and no upstream.
+    /// Whether the edge itself answered, not an upstream.
     fn is_of_the_edge(&self) -> bool {
         self.header("cross-origin-resource-policy") == "same-origin"
     }
 
-    /// The `Set-Cookie` line whose cookie name ends like this.
+    /// The `Set-Cookie` line whose cookie name has this ending.
     pub(crate) fn set_cookie(&self, name: &str) -> Option<&str> {
         self.set_cookies()
             .into_iter()
@@ -61,14 +61,14 @@ impl Answer {
     }
 }
 
-/// A browser. Clones have jars of their own.
+/// A browser. Clones have their own jars.
 #[derive(Clone)]
 pub(crate) struct Browser {
     client: Client,
     address: String,
     base: String,
     pub(crate) jar: BTreeMap<String, String>,
-    /// The longest head that an answer of the edge's own may have, in bytes.
+    /// The longest head that the edge's own answers may have, in bytes.
     pub(crate) longest_head: usize,
 }
 
@@ -97,12 +97,12 @@ impl Browser {
         &self.address
     }
 
-    /// Where it believes to be.
+    /// The base URL the browser uses.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
 
-    /// The host it names.
+    /// The host in its requests.
     pub(crate) fn host(&self) -> &str {
         self.base.split("://").nth(1).unwrap()
     }
@@ -112,7 +112,7 @@ impl Browser {
         self.send(Method::GET, path, &NAVIGATION, None).await
     }
 
-    /// A plain request without any header of a browser.
+    /// A plain request without browser headers.
     pub(crate) async fn get(&mut self, path: &str) -> Answer {
         self.send(Method::GET, path, &[], None).await
     }
@@ -185,21 +185,21 @@ impl Browser {
         answer
     }
 
-    /// Goes to the provider and comes back with its redirect.
+    /// Goes to the provider. Returns its redirect.
     pub(crate) async fn authorize(&self, url: &str) -> String {
         let response = self.client.get(url).send().await.unwrap();
         assert_eq!(response.status(), 302, "the provider sends the browser back");
         response.headers()["location"].to_str().unwrap().to_owned()
     }
 
-    /// Starts a sign-in and goes to the provider: gives the callback URL.
+    /// Starts a sign-in and goes to the provider. Returns the callback URL.
     pub(crate) async fn until_callback(&mut self, login: &str) -> String {
         let login = self.visit(login).await;
         assert_eq!(login.status, 302, "{login:?}");
         self.authorize(login.location()).await
     }
 
-    /// Signs in: gives the callback's answer.
+    /// Signs in. Returns the callback's answer.
     pub(crate) async fn sign_in(&mut self) -> Answer {
         let callback = self.until_callback("/api/auth/login").await;
         let answer = self.visit(&callback).await;
@@ -208,7 +208,7 @@ impl Browser {
     }
 }
 
-/// What a browser sends with an address that somebody typed.
+/// The headers a browser sends with a typed address.
 pub(crate) const NAVIGATION: [(&str, &str); 4] = [
     (
         "accept",

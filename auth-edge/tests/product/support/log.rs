@@ -1,4 +1,4 @@
-//! What an edge on this very thread writes to its log: for tests on a runtime of one thread.
+//! The log of an edge on this thread, for tests on a single-threaded runtime.
 
 use std::io::Write;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -8,10 +8,10 @@ use tracing::Level;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// A changed file is looked at within ten seconds; only a failing test waits longer.
+/// A changed file is read within ten seconds; only a failing test waits longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The records written since it was made, until it is dropped.
+/// The records written from its creation until it is dropped.
 pub(crate) struct Log {
     written: Written,
     _guard: DefaultGuard,
@@ -38,9 +38,9 @@ impl<'a> MakeWriter<'a> for Written {
     }
 }
 
-/// The warnings of all threads that have no log of their own. It is there as soon as any log is: while one is the only subscriber,
-/// `tracing` lets whichever thread comes first decide whether a record is of interest, and a thread of another test, which has no log,
-/// decides that it never is.
+/// Warnings of all threads without their own log. It exists as soon as any log does. With a single
+/// subscriber, `tracing` lets the first thread decide whether a record matters. A thread of another test,
+/// without a log, would disable the record for all.
 static WARNINGS: LazyLock<Written> = LazyLock::new(|| {
     let written = Written::default();
     tracing_subscriber::fmt()
@@ -51,7 +51,7 @@ static WARNINGS: LazyLock<Written> = LazyLock::new(|| {
     written
 });
 
-/// What threads without a log warn of from now on, those of other tests among them.
+/// Later warnings of threads without a log, including those of other tests.
 pub(crate) struct Warnings(&'static Written);
 
 impl Warnings {
@@ -59,7 +59,7 @@ impl Warnings {
         Self(&WARNINGS)
     }
 
-    /// Whether one of them has all of these words.
+    /// Whether one of them contains all of these words.
     pub(crate) fn have(&self, words: &[&str]) -> bool {
         self.0.has(words)
     }
@@ -96,7 +96,7 @@ impl Log {
         self.written.text()
     }
 
-    /// Waits for a record that holds all of these.
+    /// Waits for a record that contains all of these.
     pub(crate) async fn wait_for(&self, texts: &[&str]) {
         let deadline = Instant::now() + LONGEST_WAIT;
         loop {

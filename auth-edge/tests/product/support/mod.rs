@@ -1,4 +1,4 @@
-//! The stack under test and a browser for it. Everything listens on free loopback ports and ends when dropped.
+//! The stack under test and its browser. All parts listen on loopback and end when dropped.
 
 mod browser;
 #[path = "../../../../session-svc/tests/support/certificates.rs"]
@@ -69,7 +69,7 @@ fn listed(file: &str) -> RefreshProviders {
     RefreshProviders::of_parties(read.listed, parties.collect::<Result<_, _>>().unwrap())
 }
 
-/// The provider as a transmitter of security events, with these further lines of its table and below it.
+/// The provider as a transmitter of security events, with further lines in its table and below it.
 fn listened(provider: &ScriptedProvider, lines: &str) -> TransmittersFile {
     let issuer = provider.issuer();
     session_svc::settings::signals::parse(&format!(
@@ -108,20 +108,20 @@ impl Stack {
         Self::with(&[]).await
     }
 
-    /// A stack with settings of its own; `EDGE_BASE_URL` may be any address, the browser knows where it leads. Of the session
-    /// service's own, `SESSION_SIGNALS` with lines of a table for the provider; `heartbeat_ms` is the time between two heartbeats.
-    /// `body_silence_secs` and `concurrent_requests` take the place of limits that are constants, or follow the memory.
+    /// A stack with these settings. `EDGE_BASE_URL` may be any address; the browser knows the target.
+    /// `SESSION_SIGNALS` holds table lines for the provider; `heartbeat_ms` is the heartbeat interval.
+    /// `body_silence_secs` and `concurrent_requests` replace constant or memory-based limits.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), settings).await
     }
 
-    /// As [`Stack::with`], on a listener whose address somebody has to know before.
+    /// As [`Stack::with`], on a listener with an address that is known beforehand.
     pub(crate) async fn on(listener: TcpListener, settings: &[(&str, &str)]) -> Self {
         Self::at(ScriptedProvider::start(), listener, settings).await
     }
 
-    /// As [`Stack::on`], with a provider that is there already. `OIDC_PROVIDERS` takes the place of the plain variables, at
-    /// the session service too.
+    /// As [`Stack::on`], with an existing provider. `OIDC_PROVIDERS` replaces the plain variables, also at
+    /// the session service.
     pub(crate) async fn at(
         provider: ScriptedProvider,
         listener: TcpListener,
@@ -161,7 +161,7 @@ impl Stack {
             ("EDGE_BASE_URL", format!("http://{address}")),
             ("EDGE_SECRET", SECRET.to_owned()),
             ("EDGE_RATE_LIMIT_LOGIN", "0".to_owned()),
-            // The test's clock moves by hours at once, and calls are counted: what is remembered has tests of its own.
+            // Tests move the clock by hours and count calls; other tests cover the cache.
             ("EDGE_SESSION_CACHE_SECS", "0".to_owned()),
             ("EDGE_SESSION_SVC_URL", sessions.url()),
             ("OIDC_ISSUER_URL", provider.issuer().to_owned()),
@@ -233,26 +233,26 @@ impl Stack {
         Browser::new(&self.address, &self.base)
     }
 
-    /// A browser that goes to another edge with the same settings, beside this one.
+    /// A browser at another edge with the same settings, next to this one.
     pub(crate) async fn beside(&self) -> Browser {
         self.beside_with(self.edge.settings().clone(), self.clock.clone())
             .await
     }
 
-    /// A browser that goes to another edge, whose session service is `sessions`.
+    /// A browser at another edge, with the session service `sessions`.
     pub(crate) async fn beside_at(&self, sessions: &SessionService) -> Browser {
         self.beside_with_settings(|settings| settings.session_service.addresses = vec![sessions.url()])
             .await
     }
 
-    /// A browser that goes to another edge, with these changes to the settings.
+    /// A browser at another edge, with these changes to the settings.
     pub(crate) async fn beside_with_settings(&self, change: impl FnOnce(&mut EdgeSettings)) -> Browser {
         let mut settings = self.edge.settings().clone();
         change(&mut settings);
         self.beside_with(settings, self.clock.clone()).await
     }
 
-    /// A browser that goes to another edge, whose clock is the one given.
+    /// A browser at another edge, with this clock.
     pub(crate) async fn beside_at_another_time(&self, clock: ManualClock) -> Browser {
         self.beside_with(self.edge.settings().clone(), clock).await
     }
@@ -280,7 +280,7 @@ impl Stack {
         self.base.trim_end_matches('/')
     }
 
-    /// Makes a session at the session service: name and value of its cookie (on http, with the default name).
+    /// Creates a session at the session service. Returns its cookie's name and value (on http, default name).
     pub(crate) async fn session_cookie(&self) -> (String, String) {
         self.session_of(
             serde_json::json!({"sub": "person-1", "name": "Ada"}),
@@ -289,7 +289,7 @@ impl Stack {
         .await
     }
 
-    /// As before, of this person and with these scopes.
+    /// The same, for this person and with these scopes.
     pub(crate) async fn session_of(&self, user: serde_json::Value, scope: &str) -> (String, String) {
         let tokens = TokenSet {
             scope: scope.to_owned(),
@@ -298,7 +298,7 @@ impl Stack {
         self.session_with(user, tokens).await
     }
 
-    /// As before, with more about its tokens.
+    /// The same, with more about its tokens.
     pub(crate) async fn session_with(&self, user: serde_json::Value, tokens: TokenSet) -> (String, String) {
         use auth_edge::sessions::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
         let now_ms = self.clock.now_ms();
@@ -342,15 +342,15 @@ impl Stack {
         (name.to_owned(), value.to_owned())
     }
 
-    /// Sends bytes on a connection of their own; gives all that comes back until the edge hangs up. Nothing is read before all is sent:
-    /// an edge that answers sooner has to take the rest.
+    /// Sends bytes on a separate connection. Returns everything until the edge closes. It reads only after
+    /// sending: an edge that answers sooner must read the rest.
     pub(crate) async fn raw(&self, request: &str) -> String {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut stream = tokio::net::TcpStream::connect(&self.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         let read = stream.read_to_end(&mut answer);
-        // A reset after the answer is an end too.
+        // A reset after the answer also counts as the end.
         let _ = tokio::time::timeout(std::time::Duration::from_secs(10), read)
             .await
             .expect("the edge hangs up");
@@ -380,7 +380,7 @@ impl Stack {
         self.clock.now_ms() / 1000
     }
 
-    /// The value of a counter of the edge, of all that have this label together.
+    /// The sum of an edge counter over all series with this label.
     pub(crate) fn counter(&self, name: &str, label: &str) -> u64 {
         let families = self.metrics.gather();
         let family = families.iter().find(|family| family.name() == name);

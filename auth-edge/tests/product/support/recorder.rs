@@ -1,5 +1,5 @@
-//! A server behind the edge that trusts nothing but the framing it reads (RFC 9112, section 6.3): keeps each message whole, with
-//! the connection it came on.
+//! A server behind the edge that trusts only the framing it reads (RFC 9112, section 6.3). It keeps each
+//! message whole, with its connection.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,22 +7,22 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// When the server answers.
+/// The moment the server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// As soon as it has the head.
+    /// After the head.
     Early,
-    /// When it has the body too.
+    /// After the body.
     Late,
 }
 
-/// A message as it was framed.
+/// A message with its framing.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     /// Which connection, counted from 0.
     pub(crate) connection: usize,
     pub(crate) head: String,
-    /// As it came, with the sizes of its chunks.
+    /// As received, with the sizes of its chunks.
     pub(crate) body: String,
 }
 
@@ -53,7 +53,7 @@ impl Drop for Recorder {
 }
 
 impl Recorder {
-    /// Answers each message with `answer`, to be written whole.
+    /// Answers each message with `answer`, written in one piece.
     pub(crate) async fn start(when: When, answer: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

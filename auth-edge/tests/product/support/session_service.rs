@@ -1,4 +1,4 @@
-//! The real session service in this process: memory store on the test's clock, real gRPC, and a switch to stop it.
+//! The real session service in this process: memory store, test clock, real gRPC, stop switch.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,9 +24,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// The session service; what it keeps survives being stopped.
+/// The session service; its data survives a stop.
 pub(crate) struct SessionService {
-    /// Puts the routes together; watches end with the token.
+    /// Builds the routes; watches end with the token.
     routes: Box<dyn Fn(CancellationToken) -> Router + Send + Sync>,
     address: std::net::SocketAddr,
     running: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
@@ -37,7 +37,7 @@ pub(crate) struct SessionService {
     keys: Reloading<KeyRing>,
     providers: RefreshProviders,
     heartbeat: Duration,
-    /// Whom it listens to for security events.
+    /// The transmitters it accepts security events from.
     transmitters: Option<TransmittersFile>,
 }
 
@@ -51,7 +51,7 @@ impl Drop for SessionService {
 }
 
 impl SessionService {
-    /// One whose watches tell that often that they are alive.
+    /// Starts a service whose watches send heartbeats at this interval.
     pub(crate) async fn start(
         providers: impl Into<RefreshProviders>,
         clock: &ManualClock,
@@ -70,7 +70,7 @@ impl SessionService {
         Self::on(store, keys, self.providers.clone(), self.heartbeat, transmitters).await
     }
 
-    /// Seals with another key from now on, and cannot read what was sealed before.
+    /// Seals with another key from now on, and cannot read earlier texts.
     pub(crate) fn forget_keys(&self) {
         self.keys.store(KeyRing::random().unwrap());
     }
@@ -127,7 +127,7 @@ impl SessionService {
             )
             .unwrap();
             routes().layer(from_fn(move |request: Request, next: Next| {
-                // An edge opens its watches again whenever they break.
+                // An edge reopens its watches whenever they break.
                 let path = request.uri().path();
                 let is_watch = path.contains("/Watch") || path.ends_with("/FollowSessions");
                 counted.fetch_add(usize::from(!is_watch), Ordering::SeqCst);
@@ -164,7 +164,7 @@ impl SessionService {
         format!("http://{}", self.address)
     }
 
-    /// A client of its own.
+    /// A separate client.
     pub(crate) fn client(&self) -> SessionClient {
         SessionClient::new(ClientSettings::new([self.url()])).unwrap()
     }
@@ -174,7 +174,7 @@ impl SessionService {
         self.keeps_no_updates.store(true, Ordering::SeqCst);
     }
 
-    /// How many calls came, watches aside.
+    /// The number of calls, without watches.
     pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
@@ -188,7 +188,7 @@ impl SessionService {
         }
     }
 
-    /// Goes on where it stopped, at the same address.
+    /// Starts again at the same address, with its data.
     pub(crate) async fn start_again(&self) {
         self.serve(TcpListener::bind(self.address).await.unwrap());
     }

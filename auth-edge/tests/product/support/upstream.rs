@@ -1,4 +1,4 @@
-//! A small server behind the edge: keeps what it got, answers 200 or as told, joins WebSockets to an echo.
+//! A small server behind the edge: records requests, answers 200 or as scripted, echoes WebSockets.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,13 +13,13 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// What the upstream got.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) method: Method,
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
-    /// Who opened the connection it came on.
+    /// The peer address of the request's connection.
     pub(crate) connection: Option<std::net::SocketAddr>,
 }
 
@@ -33,7 +33,7 @@ impl Seen {
     }
 }
 
-/// What to answer to a request; `None` as always.
+/// The answer to a request; `None` for the default.
 type Script = Box<dyn Fn(&Seen) -> Option<Response> + Send>;
 
 #[derive(Clone, Default)]
@@ -62,7 +62,7 @@ impl Upstream {
         Self::serve(router, memory, None).await
     }
 
-    /// A server of one's own, with TLS if so wanted.
+    /// A server with this router, with TLS on request.
     pub(crate) async fn of(router: Router, tls: Option<ServerTls>) -> Self {
         Self::serve(router, Memory::default(), tls).await
     }
@@ -98,7 +98,7 @@ impl Upstream {
         self.memory.seen.lock().unwrap().clone()
     }
 
-    /// Answers as `script` says from now on.
+    /// Answers with `script` from now on.
     pub(crate) fn answer_by(&self, script: impl Fn(&Seen) -> Option<Response> + Send + 'static) {
         *self.memory.script.lock().unwrap() = Some(Box::new(script));
     }

@@ -1,14 +1,14 @@
-//! A provider with one address for browsers and another one for pods.
+//! A provider with one address for browsers and another for pods.
 
 use scripted_provider::{Endpoint, ScriptedProvider};
 use serde_json::json;
 
 use super::stand_in::StandIn;
 
-/// The address that browsers use. Nothing of ours can reach it.
+/// The address for browsers. Neither service can reach it.
 const FOR_BROWSERS: &str = "http://127.0.0.1:1";
 
-/// The provider calls itself by the address of browsers.
+/// The provider's issuer is the address for browsers.
 fn known_by_another_address() -> ScriptedProvider {
     let provider = ScriptedProvider::start();
     provider.script(|script| {

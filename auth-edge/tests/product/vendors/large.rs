@@ -1,10 +1,10 @@
-//! People in more groups than a session holds.
+//! People in more groups than a session can store.
 
 use serde_json::json;
 
 use crate::support::{Answer, Browser, Stack};
 
-/// That many groups, named by UUIDs.
+/// This many groups, named by UUIDs.
 fn groups(count: usize) -> Vec<String> {
     let groups = 0..count;
     groups
@@ -12,7 +12,7 @@ fn groups(count: usize) -> Vec<String> {
         .collect()
 }
 
-/// Goes to the provider and back: the browser, and the callback's answer.
+/// Goes to the provider and back. Returns the browser, and the callback's answer.
 async fn callback(stack: &Stack) -> (Browser, Answer) {
     let mut browser = stack.browser();
     let callback = browser.until_callback("/api/auth/login").await;

@@ -1,4 +1,4 @@
-//! Each vendor signs a person in, refreshes past expiry and signs out, scripted from its public documents.
+//! Each vendor signs a person in, refreshes after expiry and signs out, scripted from its public documents.
 
 use reqwest::Method;
 use scripted_provider::{CLIENT_ID, Endpoint, Script, ScriptedProvider};
@@ -11,21 +11,21 @@ use crate::support::{Answer, Browser};
 /// A tenant of Microsoft Entra ID.
 pub(super) const TENANT: &str = "9188040d-6c67-4c5b-b112-36a304b66dad";
 
-/// What a vendor's documents say.
+/// The content of a vendor's documents.
 struct Vendor {
     name: &'static str,
-    /// The path of the issuer in `OIDC_ISSUER_URL`; `{at}` in the lines is what stands before it.
+    /// The path of the issuer in `OIDC_ISSUER_URL`; `{at}` in the lines is the base before it.
     path: &'static str,
     lines: &'static str,
     settings: &'static [(&'static str, &'static str)],
     script: fn(&mut Script, &str),
     /// Members of the profile.
     profile: fn() -> Value,
-    /// Parameters of the sign-out; none where people are signed out here alone.
+    /// Parameters of the sign-out; none if the sign-out stays at the edge.
     sign_out: &'static [&'static str],
 }
 
-/// The defaults of the edge for an answer by a form.
+/// The edge's defaults for an answer by form.
 const BY_FORM: &[(&str, &str)] = &[("EDGE_BASE_URL", "https://app.example")];
 
 const VENDORS: &[Vendor] = &[
@@ -148,7 +148,7 @@ const VENDORS: &[Vendor] = &[
                     "ver": "1.0", "scp": "openid",
                 }),
             );
-            // Userinfo says who it is and no more.
+            // Userinfo contains only the subject.
             for claim in ["name", "email", "email_verified"] {
                 script.userinfo.insert(claim.into(), json!(null));
             }
@@ -232,7 +232,7 @@ fn keeps_its_refresh_token(script: &mut Script) {
     script.refresh.insert("scope".into(), json!(null));
 }
 
-/// The second edition of Entra ID's endpoints.
+/// Version 2.0 of Entra ID's endpoints.
 pub(super) fn entra(script: &mut Script, _at: &str) {
     without_iss_parameter(script);
     says(script, "code_challenge_methods_supported", Value::Null);
@@ -246,13 +246,13 @@ pub(super) fn entra(script: &mut Script, _at: &str) {
     script.token.insert("ext_expires_in".into(), json!(3600));
 }
 
-/// The metadata of an address for many tenants, and tokens of one of them.
+/// The metadata of a multi-tenant address, and tokens of one tenant.
 pub(super) fn many_tenants(script: &mut Script, at: &str) {
     says(script, "issuer", json!(format!("{at}/{{tenantid}}/v2.0")));
     claims(script, &json!({"iss": format!("{at}/{TENANT}/v2.0")}));
 }
 
-/// More groups than an ID token holds.
+/// More groups than fit into an ID token.
 pub(super) fn too_many_groups(script: &mut Script, at: &str) {
     claims(
         script,
@@ -270,7 +270,7 @@ fn groups() -> Vec<String> {
         .collect()
 }
 
-/// Signs in: gives the callback's answer.
+/// Signs in. Returns the callback's answer.
 pub(super) async fn sign_in(browser: &mut Browser, by_form: bool) -> Answer {
     let login = browser.visit("/api/auth/login").await;
     assert_eq!(login.status, 302, "{login:?}");
@@ -377,7 +377,7 @@ async fn apple_gets_the_secret_in_the_body_and_gives_the_name_once() {
     sign_in(&mut later, true).await;
     assert!(later.get("/api/auth/me").await.json().get("name").is_none());
 
-    // A form passes through the browser: a signed claim is not replaced by it.
+    // A form passes through the browser, so its data does not replace a signed claim.
     provider.script(|script| {
         script.posted = vec![("user", r#"{"name":{"firstName":"Mallory"}}"#.to_owned())];
         script.claims.insert("name".into(), json!("Alice Example"));

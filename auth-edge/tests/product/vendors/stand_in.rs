@@ -1,4 +1,4 @@
-//! A stack whose two services read one table of a file of providers, so that what the table says counts for both.
+//! A stack whose two services read one table of a providers file, so the table applies to both.
 
 use std::io::Write as _;
 
@@ -16,7 +16,7 @@ pub(super) struct StandIn {
 }
 
 impl StandIn {
-    /// The provider, under an issuer identifier of the vendor's form, with further lines of its table and settings of the edge.
+    /// The provider with an issuer in the vendor's form, further table lines, and edge settings.
     pub(super) async fn start(
         provider: ScriptedProvider,
         issuer: &str,
@@ -44,7 +44,7 @@ impl StandIn {
     }
 }
 
-/// What the provider's page would post.
+/// The form that the provider's page would post.
 pub(super) async fn form_fields(authorization: &str) -> String {
     let page = reqwest::get(authorization).await.unwrap().text().await.unwrap();
     let fields = page.split("<input type=\"hidden\" name=\"").skip(1).map(|rest| {

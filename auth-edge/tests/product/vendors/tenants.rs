@@ -1,4 +1,4 @@
-//! An address for many tenants: which people may sign in, and what becomes of their groups.
+//! A multi-tenant address: which people may sign in, and what happens to their groups.
 
 use scripted_provider::{Answer, Endpoint, ScriptedProvider};
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::stand_in::StandIn;
 
 const OTHER: &str = "11111111-2222-4333-8444-555555555555";
 
-/// The stack for many tenants, with these tenants and further lines.
+/// The multi-tenant stack, with these tenants and further lines.
 async fn started(tenants: &str, lines: &str, groups: bool) -> StandIn {
     let provider = ScriptedProvider::start();
     let at = provider.issuer().to_owned();
@@ -103,7 +103,7 @@ async fn groups_that_cannot_be_read_are_a_plain_error_and_off_leaves_them_out() 
         later.status == 400 && later.body.contains("Try again"),
         "{later:?}"
     );
-    // The token goes to the configured address alone.
+    // The token is sent only to the configured address.
     let elsewhere = json!({"value": [], "@odata.nextLink": "http://127.0.0.1:1/groups"});
     provider.script(|script| {
         drop(
