@@ -1,4 +1,4 @@
-//! Tests of the route table's file: reading, precedence, mistakes.
+//! The route table's file: accepted forms, precedence, and errors.
 
 use crate::route_table::{Csrf, Guard, Match, Requested, RouteTable, Upstream};
 use crate::values::path::RequestPath;

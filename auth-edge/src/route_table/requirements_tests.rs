@@ -1,4 +1,4 @@
-//! Tests of a guard's requirements.
+//! A guard's requirements on a session.
 
 use serde_json::json;
 use session_proto::timestamp;

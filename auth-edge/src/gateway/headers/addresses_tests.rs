@@ -1,4 +1,4 @@
-//! Tests which addresses in an upstream's answer are mapped.
+//! Which addresses in an upstream's answer are rewritten to ours.
 
 use http::HeaderMap;
 use url::Url;
@@ -7,7 +7,7 @@ use super::AddressMap;
 use crate::gateway::headers::tests::headers;
 use crate::providers::sites::Sites;
 
-/// The headers of an answer as this edge forwards them.
+/// An answer's headers as the edge forwards them.
 fn mapped(base: &str, upstream: &str, prefix: &str, sent: &[(&str, &str)]) -> HeaderMap {
     let sites = Sites::new(&Url::parse(base).unwrap(), ("/api/auth/login", Vec::new()), []);
     let mut sent = headers(sent);
@@ -27,11 +27,11 @@ fn what_begins_with_the_upstreams_address_becomes_ours() {
         ("HTTP://10.0.0.7:8080", "https://app.example/"),
         ("http://10.0.0.7:8080?a=b#c", "https://app.example/?a=b#c"),
         ("//10.0.0.7:8080/docs/", "https://app.example/docs/"),
-        // Our host, with a port or a scheme that only the upstream knows.
+        // With our host, and a port or scheme that only the upstream knows.
         ("http://app.example:8080/docs/", "https://app.example/docs/"),
         ("http://APP.example/docs/", "https://app.example/docs/"),
         ("https://app.example/docs/", "https://app.example/docs/"),
-        // Addresses of other servers, and lookalikes of the upstream's.
+        // Other hosts' addresses, and addresses that only resemble the upstream's.
         ("http://10.0.0.7/docs/", "http://10.0.0.7/docs/"),
         ("http://10.0.0.7:8081/", "http://10.0.0.7:8081/"),
         ("http://10.0.0.7:80800/", "http://10.0.0.7:80800/"),
