@@ -1,8 +1,8 @@
-//! What nobody meant to send, to the real programs: any bytes to any method of the session API, and whatever a browser, a
-//! provider, or somebody who pretends to be one can send to the edge.
+//! Unexpected input to the real programs: any bytes to any method of the session API, and anything a browser,
+//! a provider or an impostor can send to the edge.
 //!
-//! [`rpc`], [`edge`] and [`upstream`] say what has to hold. `cargo test` replays the committed seeds and inputs derived from them, the same
-//! ones in every run; libfuzzer/ looks for others, led by coverage.
+//! [`rpc`], [`edge`] and [`upstream`] state the invariants. `cargo test` replays the committed seeds and
+//! derived inputs, the same in every run. libfuzzer/ searches for others, guided by coverage.
 
 #![expect(
     clippy::unwrap_used,

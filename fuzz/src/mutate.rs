@@ -1,18 +1,18 @@
-//! Inputs derived from others, the same ones in every run.
+//! Derived inputs, the same in every run.
 
-/// Draws numbers and changes inputs by them (xorshift64*, Marsaglia 2003, Vigna 2016).
+/// Draws random numbers and changes inputs by them (xorshift64*, Marsaglia 2003, Vigna 2016).
 #[derive(Clone, Debug)]
 pub struct Mutator {
     state: u64,
 }
 
-/// Most changes made to one input.
+/// The most changes to one input.
 const CHANGES_MAX: usize = 6;
 
 /// Longest input: a little more than the services read.
 pub(crate) const BYTES_MAX: usize = 300 * 1024;
 
-/// Values at which integers, lengths and protobuf tags turn.
+/// Boundary values of integers, lengths and protobuf tags.
 const TURNS: [u8; 12] = [
     0x00, 0x01, 0x08, 0x0a, 0x12, 0x1a, 0x22, 0x7f, 0x80, 0xc0, 0xfe, 0xff,
 ];
@@ -24,7 +24,7 @@ impl Mutator {
         Self { state: seed | 1 }
     }
 
-    /// An input that differs from `input` in a few places, or is made of it and `other`.
+    /// An input that differs from `input` in a few places, or mixes it with `other`.
     pub fn bytes(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
         let mut output = input.to_vec();
         for _ in 0..=self.below(CHANGES_MAX) {
@@ -34,7 +34,7 @@ impl Mutator {
         output
     }
 
-    /// As [`Mutator::bytes`], with words that text of this kind is made of.
+    /// As [`Mutator::bytes`], with words typical for this kind of text.
     pub fn text(&mut self, input: &[u8], other: &[u8], words: &[&str]) -> Vec<u8> {
         let mut output = input.to_vec();
         for _ in 0..=self.below(3) {

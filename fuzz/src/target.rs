@@ -1,4 +1,4 @@
-//! What inputs are sent to, and how a short run goes.
+//! The targets of inputs, and a short run.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 
 use crate::Mutator;
 
-/// Something inputs are sent to.
+/// A target of inputs.
 pub trait Target: Copy + Debug + 'static {
-    /// What became of an input, for counting.
+    /// The outcome of an input, for counting.
     type Outcome: Ord;
 
     /// All targets of the kind.
     const ALL: &'static [Self];
 
-    /// The folder with the folders of their seeds.
+    /// The folder with one folder of seeds per target.
     const SEEDS: &'static str;
 
-    /// Sends an input and checks what comes of it; panics when a promise is broken.
+    /// Sends an input and checks the result; panics when an invariant is broken.
     fn check(self, input: &[u8]) -> Self::Outcome;
 
-    /// An input that differs from `input` in a few places, or is made of it and `other`.
+    /// An input that differs from `input` in a few places, or mixes it with `other`.
     fn derived(self, mutator: &mut Mutator, input: &[u8], other: &[u8]) -> Vec<u8>;
 }
 
-/// Judges what a fuzzer's bytes stand for: the first byte chooses the target, the rest is the input.
+/// Checks a fuzzer's bytes: the first byte chooses the target, the rest is the input.
 pub fn fuzz<T: Target>(data: &[u8]) {
     if let Some((first, input)) = data.split_first()
         && let Some(target) = T::ALL.get(usize::from(*first) % T::ALL.len())
@@ -33,8 +33,8 @@ pub fn fuzz<T: Target>(data: &[u8]) {
     }
 }
 
-/// Sends all seeds of a target, then `derived` inputs made of them by the generator that starts at `seed`: how many had
-/// which outcome. A failure names the input and where the generator started.
+/// Sends all seeds of a target, then `derived` inputs by the generator started at `seed`. Returns how many
+/// had which outcome. A failure names the input and the generator's start.
 pub fn short_run<T: Target>(target: T, seed: u64, derived: usize) -> BTreeMap<T::Outcome, usize> {
     let own = seeds(target);
     let everything: Vec<_> = T::ALL.iter().copied().flat_map(seeds).collect();
@@ -43,7 +43,7 @@ pub fn short_run<T: Target>(target: T, seed: u64, derived: usize) -> BTreeMap<T:
     for turn in 0..own.len() + derived {
         let input = own.get(turn).cloned().unwrap_or_else(|| {
             let input = &own[mutator.below(own.len())];
-            // Parts of other targets' inputs fit seldom: mostly of the same target's.
+            // Parts of another target's inputs rarely fit, so most come from the same target.
             let others = if mutator.below(4) == 0 { &everything } else { &own };
             let other = &others[mutator.below(others.len())];
             target.derived(&mut mutator, input, other)
@@ -71,7 +71,7 @@ fn seeds<T: Target>(of: T) -> Vec<Vec<u8>> {
     files.iter().map(|file| std::fs::read(file).unwrap()).collect()
 }
 
-/// Names the input if judging it fails.
+/// Prints the input if its check fails.
 struct Named<'a, T: Target> {
     target: T,
     seed: u64,

@@ -13,7 +13,7 @@ const FILES: [&str; 4] = [
     "session/v1/browser_session_service.proto",
 ];
 
-/// Messages (and their oneofs) that carry a secret or claims about a person: their `Debug` is written by hand in `redacted.rs`.
+/// Messages (and oneofs) with a secret or personal claims: `redacted.rs` implements their `Debug`.
 const SECRET_BEARING: [&str; 15] = [
     "Session",
     "TokenSet",
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .file_descriptor_set();
     tonic_prost_build::configure()
         .out_dir(&out)
-        // An answer is handed on many times before somebody keeps it.
+        // An answer is moved many times before its final owner stores it.
         .boxed(".session.v1.GetSessionResponse.session")
         .boxed(".session.v1.RollSessionResponse.session")
         .skip_debug(SECRET_BEARING.map(|name| format!(".session.v1.{name}")))

@@ -14,7 +14,7 @@ use std::error::Error;
 
 use session_proto::client::{Advice, ClientSettings, ClientTls, SessionClient};
 
-/// One client for the whole program: it connects with the first call, and clones share its connections.
+/// One client for the whole program: it connects with the first call; clones share its connections.
 fn connect() -> Result<SessionClient, Box<dyn Error>> {
     let mut settings =
         ClientSettings::new([variable("SESSION_SVC").unwrap_or("http://127.0.0.1:50051".into())]);
@@ -28,7 +28,7 @@ fn connect() -> Result<SessionClient, Box<dyn Error>> {
 
 use session_proto::v1::{GetSessionRequest, get_session_request::By, session::State};
 
-/// Says who is signed in with a session.
+/// Prints who is signed in with a session.
 async fn look_up(sessions: &SessionClient, handle: String) -> Result<(), Box<dyn Error>> {
     let by = Some(By::Handle(handle));
     let session = match sessions.get_session(GetSessionRequest { by }).await {
@@ -37,7 +37,7 @@ async fn look_up(sessions: &SessionClient, handle: String) -> Result<(), Box<dyn
             println!("nobody is signed in: {}", error.reason.as_str_name());
             return Ok(());
         }
-        // Above all ERR_SESSION_SERVICE_UNAVAILABLE: nothing is known, so this is not "signed out".
+        // For example ERR_SESSION_SERVICE_UNAVAILABLE: the state is unknown, so this is not "signed out".
         Err(error) => return Err(error.into()),
     };
     match session.state() {
@@ -54,7 +54,7 @@ async fn look_up(sessions: &SessionClient, handle: String) -> Result<(), Box<dyn
 
 use session_proto::v1::GetAccessTokenRequest;
 
-/// Calls an API for the person. The token is requested each time: the session service refreshes it when it has to.
+/// Calls an API for the person. Request the token each time: the session service refreshes it.
 async fn call_api(sessions: &SessionClient, url: &str, scope: String) -> Result<(), Box<dyn Error>> {
     let request = GetAccessTokenRequest {
         session_id: variable("SESSION_ID").ok_or("SESSION_ID is not set")?,
@@ -84,8 +84,8 @@ async fn call_api(sessions: &SessionClient, url: &str, scope: String) -> Result<
 use serde_json::{Map, Value};
 use session_proto::v1::UpdateSessionRequest;
 
-/// Remembers a value with the session. Somebody else may change the session between reading and writing it: then the
-/// version is stale, and the change is made again on what the session is now.
+/// Stores a value with the session. If another writer changes the session in between, the version is stale:
+/// apply the change again to the current session.
 async fn remember(sessions: &SessionClient, key: String, value: String) -> Result<(), Box<dyn Error>> {
     let session_id = variable("SESSION_ID").ok_or("SESSION_ID is not set")?;
     loop {
@@ -132,7 +132,7 @@ async fn end_all(sessions: &SessionClient, issuer: String, subject: String) -> R
                     ..Default::default()
                 })
                 .await?;
-            // Ending what somebody else has ended meanwhile is no failure.
+            // A session that another caller has already ended is not a failure.
             println!(
                 "{} {}",
                 session.handle,
@@ -150,8 +150,8 @@ use session_proto::client::WatchItem;
 use session_proto::v1::{WatchSessionsRequest, session_event::Kind};
 use tokio_stream::StreamExt as _;
 
-/// Tells every ending, for as long as the program runs. The client opens the stream again when it ends, goes on after the
-/// last event, and says when something may be missing.
+/// Prints every ending while the program runs. The client reopens the stream when it ends, resumes after the
+/// last event, and reports when events may be missing.
 async fn watch(sessions: &SessionClient) {
     let mut watch = sessions.watch(WatchSessionsRequest::default());
     let mut first = true;
@@ -166,7 +166,7 @@ async fn watch(sessions: &SessionClient) {
             }
             WatchItem::Missed => println!("missed: read again what you remember"),
             WatchItem::Lost(error) => println!("lost: do not trust what you remember ({error})"),
-            // Other events; how current the watch is; what a watch of each replica delivers.
+            // Other events; how current the watch is; items of a watch per replica.
             WatchItem::Event(_) | WatchItem::Current(_) | WatchItem::Found | WatchItem::Gone => {}
         }
     }

@@ -118,7 +118,7 @@ fn seen(gateway: &Gateway) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_end_in_two_places_is_refused_and_nothing_behind_it_is_read() {
-    // The edge forwards an answer that comes before the body is read, whatever the body.
+    // The edge forwards an answer that comes before the body is read, for any body.
     let (_reader, rule) = reading().await;
     let gateway = Gateway::start(&rule, &[]).await;
     for (name, head) in REFUSED {

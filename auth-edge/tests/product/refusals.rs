@@ -1,4 +1,4 @@
-//! A rejected sign-in tells the operator why: one record with the page's request ID, the reason and every
+//! A rejected sign-in shows the operator why: one record with the page's request ID, the reason and every
 //! cause, and the same reason in the metric. The user sees none of it.
 
 use scripted_provider::{Answer as Script, Endpoint, IdTokenShape, Script as Says};

@@ -1,5 +1,5 @@
 //! A session ends while its tokens are refreshed, with two edges and two session services. Afterwards no
-//! caller gets its token, nothing of it is written, and the provider revokes the new refresh token.
+//! caller gets its token, the session is not written, and the provider revokes the new refresh token.
 
 use std::time::{Duration, Instant};
 

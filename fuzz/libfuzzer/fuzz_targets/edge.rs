@@ -1,4 +1,4 @@
-//! The first byte chooses what of the edge the rest is sent to.
+//! The first byte chooses the part of the edge that receives the rest.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The first byte chooses the method, the rest is sent to it.
+//! The first byte chooses the method that receives the rest.
 
 #![no_main]
 

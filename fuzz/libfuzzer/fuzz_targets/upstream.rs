@@ -1,4 +1,4 @@
-//! The first byte chooses the upstream, the rest is what a client sends towards it.
+//! The first byte chooses the upstream; a client sends the rest towards it.
 
 #![no_main]
 

@@ -9,7 +9,7 @@ use super::Outcome;
 use super::login::Login;
 use super::world::{Answer, Edge, LINE_MAX, World, put, query};
 
-/// The one code of refused callbacks.
+/// The only code of rejected callbacks.
 pub(super) const CALLBACK: [&str; 1] = ["ERR_CALLBACK_HANDLER_FAILURE"];
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -50,7 +50,7 @@ pub(super) fn callback_form(world: &World, input: &[u8]) -> Outcome {
     })
 }
 
-/// What an answer of the provider says, by a reading of our own.
+/// The content of a provider's answer, by an independent reader.
 #[derive(Default)]
 struct Message {
     states: Vec<String>,
@@ -62,7 +62,7 @@ struct Message {
 impl Message {
     fn read(encoded: &[u8]) -> Self {
         let pairs: Vec<_> = form_urlencoded::parse(encoded).collect();
-        // A list (`code[]`) is more than one, however long it is.
+        // A list (`code[]`) counts as several values, even with one element.
         let values = |name: &str| {
             let named = pairs
                 .iter()
@@ -116,7 +116,7 @@ fn checked(
     outcome
 }
 
-/// Whether the answer to a callback makes a session; if not, it is the edge's own refusal.
+/// Whether the answer to a callback creates a session; otherwise it must be the edge's own refusal.
 pub(super) fn signed_in(edge: &Edge, answer: &Answer) -> Outcome {
     let session = answer.sets("session").is_some();
     if matches!(answer.status, 302 | 303) {
@@ -171,7 +171,7 @@ pub(super) fn session_cookie(world: &World, input: &[u8]) -> Outcome {
     answer.refused(&[])
 }
 
-/// A session of its own: the value of its cookie.
+/// A separate session: the value of its cookie.
 fn signed_in_session(world: &World) -> String {
     let login = Login::at(world, &world.plain);
     let query = query(&login.put_into(b"state=STATE&code=CODE&iss=ISSUER", world.provider.issuer()));
@@ -181,7 +181,7 @@ fn signed_in_session(world: &World) -> String {
     answer.sets("session").unwrap().to_owned()
 }
 
-/// Each line as a `Cookie` header, as far as it can be one, and the lines that were sent.
+/// Each line as a `Cookie` header, if valid, and the lines that were sent.
 fn cookies(input: &[u8]) -> (HeaderMap, Vec<Vec<u8>>) {
     let mut headers = HeaderMap::new();
     let mut lines = Vec::new();
@@ -200,7 +200,7 @@ fn cookies(input: &[u8]) -> (HeaderMap, Vec<Vec<u8>>) {
     (headers, lines)
 }
 
-/// The values of a cookie in all lines, by a reading of our own.
+/// The values of a cookie in all lines, by an independent reader.
 fn values_of<'a>(lines: &'a [Vec<u8>], name: &str) -> Vec<&'a str> {
     let pairs = lines.iter().flat_map(|line| line.split(|byte| *byte == b';'));
     let texts = pairs.filter_map(|pair| std::str::from_utf8(pair).ok());
@@ -253,7 +253,7 @@ pub(super) fn login_query(world: &World, input: &[u8]) -> Outcome {
             "{name} was let through"
         );
     }
-    // A script gets the URL where it would land.
+    // A script receives the URL of the redirect.
     let script = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("application/json"))]);
     let answer = world.get(&url, script);
     assert_eq!(answer.refused(&["login_required"]), Outcome::Refused(401));

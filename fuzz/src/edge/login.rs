@@ -1,6 +1,6 @@
-//! A sign-in that is under way: begun at the edge, agreed to at the provider, not yet back.
+//! A pending sign-in: begun at the edge, approved at the provider, not yet back.
 //!
-//! Inputs name its parts by words that stand for them, since the parts are others each time.
+//! Inputs name its parts by placeholders, because the parts differ each time.
 
 use http::{HeaderMap, HeaderValue, header};
 use url::Url;
@@ -24,7 +24,7 @@ impl Login {
             found.map(|(_, value)| value.into_owned()).unwrap()
         };
         let nonce = parameter(&authorize, "nonce");
-        // The code comes back in a redirect, however the edge would like to have it.
+        // The code returns in a redirect, whichever way the edge prefers.
         let kept: Vec<(String, String)> = authorize
             .query_pairs()
             .filter(|(name, _)| name != "response_mode")
@@ -43,20 +43,20 @@ impl Login {
         }
     }
 
-    /// The sign-in under way at an edge, begun anew when an input has used the last one up.
+    /// The pending sign-in at an edge; starts a new one if an input has used up the last one.
     pub(super) fn at(world: &World, edge: &Edge) -> Self {
         let mut login = edge.login.lock().unwrap();
         login.get_or_insert_with(|| Self::begin(world, edge)).clone()
     }
 
-    /// Forgets it if the answer has used it up.
+    /// Drops it if the answer has used it up.
     pub(super) fn after(&self, edge: &Edge, answer: &Answer) {
         if answer.sets(&self.cookie.0).is_some() {
             *edge.login.lock().unwrap() = None;
         }
     }
 
-    /// The input with this sign-in's parts in the places of the words that stand for them.
+    /// The input with this sign-in's parts instead of the placeholders.
     pub(super) fn put_into(&self, input: &[u8], issuer: &str) -> Vec<u8> {
         let named = [
             ("STATE", self.state.as_str()),
@@ -72,7 +72,7 @@ impl Login {
             .fold(whole, |text, (name, value)| put(&text, name, value))
     }
 
-    /// What the browser sends with the callback.
+    /// The headers the browser sends with the callback.
     pub(super) fn headers(&self) -> HeaderMap {
         let cookie = format!("{}={}", self.cookie.0, self.cookie.1);
         HeaderMap::from_iter([(header::COOKIE, HeaderValue::try_from(cookie).unwrap())])

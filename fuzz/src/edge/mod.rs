@@ -1,10 +1,10 @@
-//! Whatever a browser, a provider, or somebody who pretends to be one can send, to a real edge with a real session service.
+//! Anything a browser, a provider or an impostor can send to a real edge with a real session service.
 //!
-//! What has to hold, whatever is sent
-//! - The edge answers with a redirect or with an error of its own, never with a fault: nothing panics, nothing hangs.
-//! - A session comes of the very answer to the very sign-in this browser began, and of nothing else.
-//! - No call is made to the provider's token endpoint for a message that is not whole.
-//! - Nobody is sent anywhere but to our own origin or to the provider.
+//! Invariants for every input
+//! - The edge answers with a redirect or its own error, never with a fault: no panic, no hang.
+//! - Only the answer to the sign-in that this browser began creates a session.
+//! - The edge never calls the provider's token endpoint for an incomplete message.
+//! - Redirects lead only to our own origin or to the provider.
 
 mod browser;
 mod login;
@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use crate::{Mutator, Target};
 use world::World;
 
-/// What of the edge an input is sent to.
+/// The part of the edge an input is sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// The query of the callback.
@@ -28,17 +28,17 @@ pub enum Entry {
     TransactionCookie,
     /// `Cookie` headers of a request for the profile, one a line.
     SessionCookie,
-    /// The query of the login route: `returnTo`, what a third party says, and what may be passed on.
+    /// The query of the login route: `returnTo`, third-party parameters, and forwarded ones.
     LoginQuery,
     /// The query of the logout route.
     LogoutQuery,
-    /// A back-channel logout: a form, or, by the first byte, claims of a token that is signed as it should be.
+    /// A back-channel logout: a form, or, by the first byte, the claims of a validly signed token.
     LogoutToken,
     /// The answer of the token endpoint; the first byte chooses status and content type.
     TokenResponse,
-    /// The same of a refresh.
+    /// The same for a refresh.
     RefreshResponse,
-    /// An ID token as text, or, by the first byte, claims or header members of one that is signed as it should be.
+    /// An ID token as text, or, by the first byte, claims or header members of a validly signed one.
     IdToken,
     /// The answer of the userinfo endpoint; the first byte chooses status and content type.
     Userinfo,
@@ -48,16 +48,16 @@ pub enum Entry {
     Jwks,
 }
 
-/// What the edge did with an input.
+/// The edge's reaction to an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// It was taken for what it has to be.
+    /// The edge accepted it.
     Accepted,
-    /// It was refused, with this HTTP status; 0 where there is none.
+    /// The edge rejected it, with this HTTP status; 0 if none.
     Refused(u16),
 }
 
-/// What queries, cookies, documents and tokens are made of, and what their readers stumble over.
+/// Parts of queries, cookies, documents and tokens, and text that confuses readers.
 const WORDS: [&str; 48] = [
     "&",
     "=",

@@ -1,4 +1,5 @@
-//! What a relying party reads without a browser: the provider's documents and its answers to refreshes. Both providers sign with the same keys. Each document is read by a relying party of its own, since a real one keeps what it has read.
+//! A relying party without a browser: reads the provider's documents and refresh answers. Both providers have
+//! the same keys. Each document gets a new relying party, since real ones cache.
 
 use std::sync::OnceLock;
 
@@ -13,10 +14,10 @@ use super::provider::answer;
 use super::world::{World, put};
 
 const NOW: u64 = 1_800_000_000;
-/// No access token is believed to live longer, in seconds: a year.
+/// The longest accepted lifetime of an access token, in seconds: a year.
 const LONGEST_LIFETIME: u64 = 365 * 86_400;
 
-/// A relying party of a provider that answers like this at one endpoint.
+/// A relying party of a provider that gives this answer at one endpoint.
 fn party(world: &World, endpoint: Endpoint, answer: Scripted) -> RelyingParty {
     world.other.script(|script| {
         script.answers.clear();
@@ -61,7 +62,7 @@ fn assert_secure(url: &Url) {
     );
 }
 
-/// The modulus of the key the provider signs with, as its key set says it.
+/// The modulus of the provider's signing key, from its key set.
 fn modulus(world: &World) -> String {
     static MODULUS: OnceLock<String> = OnceLock::new();
     let read = || {

@@ -1,4 +1,4 @@
-//! What the provider sends, or somebody in its name: token responses, ID tokens, userinfo, logout tokens.
+//! What the provider, or an attacker in its name, sends: token responses, ID tokens, userinfo, logout tokens.
 
 use http::{HeaderMap, HeaderValue, header};
 use scripted_provider::{Answer as Scripted, CLIENT_ID, Endpoint, IdTokenShape, Script};
@@ -32,7 +32,7 @@ fn finish(world: &World, edge: &Edge, login: &Login, script: impl FnOnce(&mut Sc
     signed_in(edge, &answer)
 }
 
-/// An input as a whole answer, and whether it has the status and content type of a good one.
+/// An input as a whole answer, and whether its status and content type are valid.
 pub(super) fn answer(input: &[u8]) -> (Scripted, bool, String) {
     let (first, body) = input.split_first().unwrap_or((&0, &[]));
     let (status, kind) = match first % 16 {
@@ -188,7 +188,7 @@ fn patched(good: &Map<String, Value>, patch: &Map<String, Value>) -> Map<String,
     said
 }
 
-/// From our provider, for this client alone, and of this moment.
+/// Issued by our provider, only for this client, and current.
 fn assert_for_us(world: &World, said: &Map<String, Value>) {
     assert_eq!(said["iss"], world.provider.issuer());
     assert!(
@@ -204,7 +204,7 @@ fn assert_for_us(world: &World, said: &Map<String, Value>) {
     assert!(said.get("azp").is_none_or(|azp| azp == CLIENT_ID));
 }
 
-/// The claims of a token the provider has just made.
+/// The claims of a token the provider has just issued.
 fn decoded(token: &str) -> Map<String, Value> {
     use base64::Engine as _;
     let part = token.split('.').nth(1).unwrap();

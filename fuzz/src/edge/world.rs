@@ -1,4 +1,4 @@
-//! Two edges, a session service and two providers in this process, and a client that sends what browsers send.
+//! Two edges, a session service, two providers in this process, and a client acting as a browser.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,13 +29,13 @@ use super::Outcome;
 use super::login::Login;
 use crate::rpc::service::serve;
 
-/// No answer takes so long, unless something hangs.
+/// No answer takes this long, unless something hangs.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Longest query or cookies sent, in bytes: escaped, still shorter than what hyper refuses before the edge sees it.
+/// The longest query or cookies, in bytes: even escaped, below hyper's own limit.
 pub(super) const LINE_MAX: usize = 4 * 1024;
 
-/// What came back.
+/// The edge's answer.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
@@ -54,10 +54,10 @@ impl Answer {
         pairs.find(|(set, _)| *set == name).map(|(_, value)| value)
     }
 
-    /// A refusal is the edge's own: its words, its code, its request ID.
+    /// A refusal is the edge's own answer: its text, its code, its request ID.
     pub(super) fn refused(&self, codes: &[&str]) -> Outcome {
         assert!((400..500).contains(&self.status), "a fault: {}", self.status);
-        // What hyper itself refuses is no HTTP the edge could answer.
+        // hyper itself rejects such a request before the edge can answer.
         if self.status != 431 {
             let document: Value = serde_json::from_slice(&self.body).unwrap();
             let code = document["error"].as_str().unwrap();
@@ -68,7 +68,7 @@ impl Answer {
     }
 }
 
-/// An edge, and the sign-in under way at it.
+/// An edge, and its pending sign-in.
 pub(crate) struct Edge {
     pub(crate) base: String,
     pub(super) login: Mutex<Option<Login>>,
@@ -79,11 +79,11 @@ pub(super) struct World {
     http: Client<HttpConnector, Full<Bytes>>,
     /// The provider of both edges.
     pub(super) provider: ScriptedProvider,
-    /// Another one, whose documents are the inputs.
+    /// The other provider, whose documents are the inputs.
     pub(super) other: ScriptedProvider,
-    /// Gets the provider's answer in the query.
+    /// Receives the provider's answer in the query.
     pub(super) plain: Edge,
-    /// Gets it as a posted form, and asks for userinfo.
+    /// Receives it as a posted form, and requests userinfo.
     pub(super) posted: Edge,
     /// A session at the plain edge: the value of its cookie.
     pub(super) session: Mutex<Option<String>>,
@@ -111,7 +111,7 @@ impl World {
             (plain, edge(&provider, sessions, "localhost", &form).await)
         });
         let mut connector = HttpConnector::new();
-        // Or every request waits for the one before to be acknowledged.
+        // Otherwise every request waits for the previous one's acknowledgement.
         connector.set_nodelay(true);
         Self {
             runtime,
@@ -136,7 +136,7 @@ impl World {
     fn send(&self, request: http::request::Builder, headers: HeaderMap, body: Bytes) -> Answer {
         let mut request = request.body(Full::new(body)).unwrap();
         *request.headers_mut() = headers;
-        // From as many addresses as there are requests: the limits for one address are no concern here.
+        // Each request has its own address, so the limits per address do not apply.
         let from = Ipv4Addr::from_bits(0x0a00_0000 | self.sent.fetch_add(1, Ordering::Relaxed) & 0xff_ffff);
         let headers = request.headers_mut();
         headers.insert("x-forwarded-for", from.to_string().parse().unwrap());
@@ -155,7 +155,7 @@ impl World {
     }
 }
 
-/// Bytes as a query: what may not stand in one is escaped.
+/// Bytes as a query, with invalid characters escaped.
 pub(super) fn query(input: &[u8]) -> String {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&byte);
     let escaped = input.iter().take(LINE_MAX).map(|byte| {
@@ -168,7 +168,7 @@ pub(super) fn query(input: &[u8]) -> String {
     escaped.collect()
 }
 
-/// The input with what stands for `name` replaced.
+/// The input with the placeholder for `name` replaced.
 pub(crate) fn put(input: &[u8], name: &str, value: &str) -> Vec<u8> {
     let mut output = Vec::new();
     let mut rest = input;
@@ -195,7 +195,7 @@ async fn answering(address: SocketAddr) {
     }
 }
 
-/// An edge with these settings beside the ones every edge here has.
+/// An edge with these settings and the common ones.
 pub(crate) async fn edge(
     provider: &ScriptedProvider,
     sessions: SocketAddr,

@@ -1,4 +1,4 @@
-//! An answer as it comes over the wire.
+//! An answer in wire format.
 
 use bytes::Bytes;
 use http::{HeaderMap, Response};
@@ -10,20 +10,20 @@ use session_proto::v1::{BatchGetSessionsResponse, ErrorReason};
 
 use super::Rpc;
 
-/// Frames read of a watch before it is hung up.
+/// Frames read from a watch before the client closes it.
 const WATCHED_FRAMES: usize = 3;
 
-/// What comes before a message (gRPC over HTTP/2, "Length-Prefixed-Message").
+/// The bytes before a message (gRPC over HTTP/2, "Length-Prefixed-Message").
 const FRAME_HEAD_BYTES: usize = 5;
 
-/// What was answered.
+/// The answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// From the trailers, or from the headers of an answer without a message. A watch that goes on has none: 0.
+    /// From the trailers, or from the headers without a message. An open watch has none: 0.
     pub(crate) status: Option<i32>,
-    /// Headers, body and trailers, for looking for what must not be in them.
+    /// Headers, body and trailers, to search for forbidden content.
     pub(crate) all: Vec<u8>,
-    /// The body alone: messages as they travel.
+    /// The body alone: messages in wire format.
     body: Vec<u8>,
 }
 
@@ -57,7 +57,7 @@ impl Answer {
         answer
     }
 
-    /// Whether it refuses the flag before a message, which gRPC calls INTERNAL ("Compression") and which is no fault of the service.
+    /// Whether it rejects the compressed flag: gRPC says INTERNAL ("Compression"); no service fault.
     pub(crate) fn refuses_flag(&self) -> bool {
         const WORDS: &[u8] = b"received%20message%20with";
         self.all.windows(WORDS.len()).any(|words| words == WORDS)
@@ -68,7 +68,7 @@ impl Answer {
         self.body.extend_from_slice(data);
     }
 
-    /// Each result of a batch holds a session or a failure; panics if one does not, or tells a fault of the service.
+    /// Checks that each batch result holds a session or a failure; panics also on a service fault.
     pub(crate) fn results_are_well(&self) {
         let Some(message) = self.body.get(FRAME_HEAD_BYTES..) else {
             return;

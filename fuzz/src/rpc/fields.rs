@@ -1,10 +1,10 @@
-//! A message as its fields (Protocol Buffers, "Encoding"), so that what is derived from it is still a message.
+//! A message as fields (Protocol Buffers, "Encoding"), so that derived inputs stay messages.
 
-/// Fields of a message, in order; numbers and wire types as they stand in the tag.
+/// Fields of a message, in order; numbers and wire types as in the tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fields(pub(crate) Vec<(u64, Value)>);
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     /// Wire type 0.
@@ -14,7 +14,7 @@ pub(crate) enum Value {
 }
 
 impl Fields {
-    /// Reads a message; `None` if the bytes are none, or hold a wire type this API does not use at the top.
+    /// Reads a message; `None` if the bytes are invalid, or contain a wire type this API does not use.
     pub(crate) fn read(mut bytes: &[u8]) -> Option<Self> {
         let mut fields = Vec::new();
         while !bytes.is_empty() {

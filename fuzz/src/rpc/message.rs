@@ -1,10 +1,10 @@
-//! Messages derived from others: mostly messages still.
+//! Messages derived from others, most of them still valid.
 
 use super::fields::{Fields, Value};
 use crate::Mutator;
 use crate::mutate::BYTES_MAX;
 
-/// An input that differs from `input` in a few places, or is made of it and `other`: mostly a message still.
+/// An input that differs from `input` in a few places, or mixes it with `other`; usually a valid message.
 pub(super) fn derived(mutator: &mut Mutator, input: &[u8], other: &[u8]) -> Vec<u8> {
     let messages = (
         input.get(1..).and_then(Fields::read),
@@ -44,7 +44,7 @@ fn change_fields(mutator: &mut Mutator, message: &mut Fields, other: &Fields) {
             _ => match &mut fields[at].1 {
                 Value::Varint(number) => *number = mutator.next() >> mutator.below(64),
                 Value::Bytes(bytes) => {
-                    // A message inside keeps being one, mostly; text may stop being text.
+                    // An inner message usually stays a message; text may become invalid.
                     match Fields::read(bytes) {
                         Some(mut inner) if !inner.0.is_empty() && mutator.below(3) != 0 => {
                             change_fields(mutator, &mut inner, other);

@@ -1,10 +1,10 @@
 //! Any bytes sent to any method of the session API, without a cookie or a certificate, to a real service.
 //!
-//! What has to hold, whatever is sent
-//! - The service answers with a gRPC status: nothing panics, nothing hangs.
-//! - No answer tells anything of a session the request did not name, and no refresh token at all.
-//! - Sessions that were not named are still there afterwards.
-//! - Each result of a batch is a session or a failure that is no fault of the service.
+//! Invariants for every input
+//! - The service answers with a gRPC status: no panic, no hang.
+//! - No answer discloses a session that the request did not name, or any refresh token.
+//! - Sessions that the request did not name still exist afterwards.
+//! - Each batch result is a session, or a failure other than a service fault.
 
 mod answer;
 mod fields;
@@ -20,7 +20,7 @@ use crate::{Mutator, Target};
 use answer::Answer;
 use service::World;
 
-/// The status of a request that is wrong.
+/// The status of an invalid request.
 const INVALID_ARGUMENT: i32 = 3;
 
 impl Target for Rpc {
@@ -31,8 +31,8 @@ impl Target for Rpc {
 
     const SEEDS: &'static str = "rpc";
 
-    /// Where `input` holds the names of [`names`], those of real sessions are sent instead, so that inputs reach what lies
-    /// behind them.
+    /// If `input` contains the names of [`names`], the service receives those of real sessions instead.
+    /// Inputs then reach the code behind the lookups.
     fn check(self, input: &[u8]) -> i32 {
         static WORLD: OnceLock<World> = OnceLock::new();
         let world = WORLD.get_or_init(World::start);

@@ -1,9 +1,9 @@
-//! Names in inputs that stand for those of real sessions, which are different in every run.
+//! Placeholders in inputs for the names of real sessions, which differ in every run.
 
-/// Stands for the secret ID of the sender's own session.
+/// The placeholder for the secret ID of the sender's own session.
 const ID: &[u8; 32] = b"1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d";
 
-/// Stands for its handle.
+/// The placeholder for its handle.
 const HANDLE: &[u8; 32] = b"aaaaaaaabbbbbbbbccccccccdddddddd";
 
 /// A session the inputs may name.
@@ -14,7 +14,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// The input with this session's names where the standing ones are. All have the same length, so lengths stay right.
+    /// The input with this session's names instead of placeholders; lengths stay equal.
     pub(crate) fn put_into(&self, input: &[u8]) -> Vec<u8> {
         let input = replaced(input, ID, self.id.as_bytes());
         replaced(&input, HANDLE, self.handle.as_bytes())
@@ -34,7 +34,7 @@ fn replaced(input: &[u8], name: &[u8; 32], by: &[u8]) -> Vec<u8> {
     output
 }
 
-/// Whether `text` is somewhere in `bytes`.
+/// Whether `bytes` contains `text`.
 pub(crate) fn holds(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }

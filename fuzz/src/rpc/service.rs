@@ -1,4 +1,4 @@
-//! A session service in this process, with sessions of the sender and sessions of somebody else.
+//! A session service in this process, with sessions of the sender and of another user.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,16 +26,16 @@ use super::Rpc;
 use super::answer::Answer;
 use super::names::{Own, holds};
 
-/// The issuer of all sessions. Nobody listens there: a refresh fails as it does when the provider is down.
+/// The issuer of all sessions. No server listens there: a refresh fails as if the provider is down.
 const ISSUER: &str = "http://127.0.0.1:9";
 
-/// No answer takes so long, unless something hangs.
+/// No answer takes this long, unless something hangs.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether the others' sessions are still there.
+/// How often the test checks that the other users' sessions still exist.
 const LOOK_EVERY: usize = 64;
 
-/// What may be disclosed to its owner alone.
+/// Data that only its owner may receive.
 struct Other {
     id: String,
     handle: String,
@@ -67,7 +67,7 @@ impl World {
             (own, vec![other(&sessions, 1).await, other(&sessions, 2).await])
         });
         let mut connector = HttpConnector::new();
-        // Or every request waits for the one before to be acknowledged.
+        // Otherwise every request waits for the previous one's acknowledgement.
         connector.set_nodelay(true);
         let http = Client::builder(TokioExecutor::new())
             .http2_only(true)
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// The sender's session, begun anew when an input has ended it.
+    /// The sender's session; creates a new one if an input has ended it.
     pub(crate) fn own(&self) -> Own {
         let mut own = self.own.lock().unwrap();
         if !self.is_there(&own.id) {
@@ -92,8 +92,8 @@ impl World {
         own.clone()
     }
 
-    /// Sends a body to a method. The first byte says how it is framed: mostly as one whole message, as it is, or as a
-    /// message that claims to be compressed.
+    /// Sends a body to a method. The first byte chooses the framing: usually one whole message, otherwise raw
+    /// bytes or a message marked as compressed.
     pub(crate) fn send(&self, rpc: Rpc, input: &[u8]) -> Answer {
         let request = Request::post(format!(
             "http://{}/session.v1.SessionService/{}",
@@ -120,7 +120,7 @@ impl World {
                 !discloses(&other.id),
                 "{rpc:?} disclosed somebody else's session ID"
             );
-            // A watch of all sessions discloses handles and people: that is its purpose.
+            // A watch of all sessions discloses handles and people by design.
             if !matches!(rpc, Rpc::WatchSessions | Rpc::FollowSessions) {
                 assert!(
                     !discloses(&other.handle),
@@ -132,7 +132,7 @@ impl World {
                 );
             }
         }
-        // Nobody sends these texts, and only the one who asks for a token with the session's ID gets one.
+        // No input contains these texts, and only a token request with the session's ID returns one.
         assert!(!discloses("refresh-of-"), "{rpc:?} disclosed a refresh token");
         assert!(
             !discloses("access-of-other"),
@@ -186,7 +186,7 @@ fn framed(input: &[u8]) -> Bytes {
     body.freeze()
 }
 
-/// A session service of its own for this provider.
+/// A separate session service for this provider.
 pub(crate) async fn serve(address: SocketAddr, issuer: String) {
     let listen = address.to_string();
     let transmitters = tempfile::NamedTempFile::new().unwrap();
@@ -206,7 +206,7 @@ pub(crate) async fn serve(address: SocketAddr, issuer: String) {
     let mut reader = Reader::new(&source);
     let settings = session_svc::settings::read(&mut reader);
     let (mut settings, _) = reader.finish(settings).unwrap();
-    // An input is over sooner.
+    // An input ends sooner.
     settings.limits.watch_heartbeat = std::time::Duration::from_millis(5);
     let runtime = Runtime {
         clock: Arc::new(SystemClock),
@@ -224,7 +224,7 @@ async fn other(sessions: &SessionClient, number: u32) -> Other {
     Other { id, handle, subject }
 }
 
-/// A session with tokens, so that inputs reach the handing out and, when they force it, the refresh.
+/// A session with tokens, so that inputs reach token delivery and, if forced, the refresh.
 async fn begin(sessions: &SessionClient, subject: &str) -> Own {
     let user = json!({ "sub": subject });
     let whose = if subject == "own" { "own" } else { "other" };

@@ -1,14 +1,14 @@
-//! A strict reader of HTTP/1.1 requests (RFC 9112) that shares no line with the edge: what it does not understand is a fault.
+//! A strict HTTP/1.1 request reader (RFC 9112) without the edge's code: unknown input is a fault.
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// Longest head the edge could make of one it takes, in bytes.
+/// The longest head the edge could send for an accepted request, in bytes.
 const HEAD_MAX: usize = 256 * 1024;
 
 /// Longest line of a chunked body's framing, in bytes.
 const LINE_MAX: usize = 1024;
 
-/// Headers that end at one hop or frame a message; only those the edge sets itself may come, spelled as they are.
+/// Hop-by-hop and framing headers; only those the edge sets itself may come, in this spelling.
 const FRAMING: [&str; 12] = [
     "connection",
     "content-length",
@@ -26,7 +26,7 @@ const FRAMING: [&str; 12] = [
 
 const SET_BY_US: [&str; 4] = ["connection", "content-length", "transfer-encoding", "upgrade"];
 
-/// Where forwarded requests come from: each once.
+/// The origin of forwarded requests: each header once.
 const FORWARDED: [&str; 3] = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"];
 
 const METHOD_OVERRIDES: [&str; 3] = ["x-http-method", "x-http-method-override", "x-method-override"];
@@ -39,7 +39,7 @@ pub(super) struct Head {
     fields: Vec<(String, String)>,
 }
 
-/// How the end of the body is said.
+/// How the message states the end of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
     None,
@@ -142,7 +142,7 @@ impl Head {
         named.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Whether it is what a browser asks without credentials (Fetch, section 4.8).
+    /// Whether this is a browser's request without credentials (Fetch, section 4.8).
     pub(super) fn is_preflight(&self) -> bool {
         self.method == "OPTIONS"
             && matches!(self.length, Length::None | Length::Known(0))
@@ -193,7 +193,7 @@ async fn trailers(stream: &mut (impl AsyncRead + Unpin)) -> Result<(), HungUp> {
     }
 }
 
-/// As applications read names that make variables of them: letters and digits alone differ.
+/// Like applications that turn names into variables: only letters and digits distinguish names.
 fn check_name(name: &str, shown: &str) {
     let folded = name.replace(|character: char| !character.is_ascii_alphanumeric(), "-");
     assert!(!folded.starts_with("x-auth-"), "an identity: {shown}");

@@ -1,9 +1,9 @@
-//! Whatever bytes a client can send, to a real edge; checked are the bytes that leave it towards an upstream.
+//! Sends any client bytes to a real edge, and checks the bytes that it sends to an upstream.
 //!
-//! What has to hold, whatever is sent
-//! - Each connection to the upstream carries messages that a strict reader sees the one end of, and nothing behind them.
-//! - No header of the client's frames a message, says who somebody is, or makes another method of it, in whatever spelling.
-//! - Through a guard, without a session, comes nothing but preflights, which have no body.
+//! Invariants for every input
+//! - Connections to the upstream carry messages with one possible end for a strict reader, and no more.
+//! - No client header frames a message, sets an identity or overrides the method, in any spelling.
+//! - Without a session, only preflights pass a guard, and they have no body.
 
 mod message;
 mod world;
@@ -13,27 +13,27 @@ use std::sync::OnceLock;
 use crate::{Mutator, Target};
 use world::World;
 
-/// When the upstream answers, and what it stands behind.
+/// When the upstream answers, and its guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upstream {
-    /// It answers when it has the whole body.
+    /// It answers after the whole body.
     Late,
-    /// It answers as soon as it has the head.
+    /// It answers after the head.
     Early,
-    /// It stands behind a guard; the client has no session.
+    /// It has a guard; the client has no session.
     Guarded,
 }
 
-/// What became of an input.
+/// The outcome of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// At least one whole message reached the upstream.
     PassedOn,
-    /// None did; the edge answered with this status, 0 for none.
+    /// No message did; the edge answered with this status, 0 for none.
     Refused(u16),
 }
 
-/// What requests are made of, and what their readers stumble over.
+/// Parts of requests, and text that confuses readers.
 const WORDS: [&str; 52] = [
     "\r\n",
     "\r\n\r\n",

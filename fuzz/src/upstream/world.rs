@@ -1,4 +1,4 @@
-//! An edge, upstreams that read strictly what it sends, and a client that sends bytes.
+//! An edge, upstreams that strictly read its messages, and a client that sends bytes.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -20,17 +20,17 @@ use super::{Outcome, Upstream};
 use crate::Target as _;
 use crate::edge::world::{edge, put};
 
-/// What the edge has not answered by then waits for more of the request.
+/// After this time without an answer, the edge waits for more of the request.
 const SILENCE: Duration = Duration::from_millis(40);
 
-/// No connection to an upstream outlives its client so long, unless something hangs.
+/// No connection to an upstream outlives its client this long, unless something hangs.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The connection is done with: each message checked is the first on one of its own.
+/// The connection then closes: each checked message is the first one on its connection.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
 
 impl Upstream {
-    /// Where its route begins, and how that is guarded.
+    /// The start of its route, and the route's guard.
     fn route(self) -> (&'static str, &'static str) {
         match self {
             Self::Late => ("/late", "none"),
@@ -43,10 +43,10 @@ impl Upstream {
 pub(super) struct World {
     runtime: tokio::runtime::Runtime,
     address: SocketAddr,
-    /// One input at a time, so that it is known whose messages arrive.
+    /// One input at a time, so that arriving messages belong to it.
     upstream: Mutex<Receiver<Result<(), String>>>,
     open: Arc<AtomicUsize>,
-    /// The edge looks at it again and again.
+    /// The edge rereads the file.
     _table: NamedTempFile,
     _provider: ScriptedProvider,
 }
@@ -72,7 +72,7 @@ impl World {
             }
             let mut file = NamedTempFile::new().unwrap();
             file.write_all(table.as_bytes()).unwrap();
-            // Nobody has a session here: the session service is not called.
+            // No client has a session here: the edge does not call the session service.
             let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
             let routes = [("EDGE_ROUTES", file.path().to_str().unwrap())];
             let edge = edge(&provider, nowhere, "127.0.0.1", &routes).await;
@@ -88,7 +88,7 @@ impl World {
         }
     }
 
-    /// Sends the input on a connection of its own; panics with what a strict upstream does not understand.
+    /// Sends the input on its own connection; panics with what a strict upstream cannot read.
     pub(super) fn check(&self, of: Upstream, input: &[u8]) -> Outcome {
         let results = self
             .upstream
@@ -115,7 +115,7 @@ impl World {
     /// The status of the first answer; 0 without one.
     async fn sent(&self, input: &[u8]) -> u16 {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        // What is refused midway may be cut off.
+        // The edge may close a rejected request early.
         let _ = stream.write_all(input).await;
         let mut read = Vec::new();
         while let Ok(Ok(1..)) = tokio::time::timeout(SILENCE, stream.read_buf(&mut read)).await {}
@@ -126,7 +126,7 @@ impl World {
     }
 }
 
-/// The input with the route's own path in the place of `/route`.
+/// The input with the route's own path instead of `/route`.
 fn aimed(of: Upstream, input: &[u8]) -> Vec<u8> {
     put(input, "/route", of.route().0)
 }
@@ -145,7 +145,7 @@ async fn accept(
             let verdict = AssertUnwindSafe(converse(stream, of)).catch_unwind().await;
             let verdict = match verdict {
                 Ok(Ok(())) => Some(Ok(())),
-                // Given up midway: nobody can take it for a whole message.
+                // Cut off early: no reader can take it for a whole message.
                 Ok(Err(HungUp)) => None,
                 Err(panic) => Some(Err(panic
                     .downcast::<String>()

@@ -1,4 +1,4 @@
-//! Reads that come while another one is in flight: which are batched, and which are answered when a batch fails.
+//! Reads that arrive while another is in flight: which are batched, and what a failed batch means.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,21 +25,21 @@ async fn server(batches: Batches) -> Server {
     Server::start_with(loopback(), "server", Answer::Echo, None, batches).await
 }
 
-/// A client that is connected: reads that begin together find the first of them in flight.
+/// A connected client: among reads that begin together, the first is in flight for the others.
 async fn connected(server: &Server) -> SessionClient {
     let client = client([server.url()], LONG);
     within(client.get_session(of("first"))).await.unwrap();
     client
 }
 
-/// The handle of the session read, or why there is none.
+/// The handle of the session read, or the error.
 async fn read(client: &SessionClient, handle: &str) -> Result<String, ErrorReason> {
     let read = client.get_session(of(handle)).await;
     read.map(|read| read.session.unwrap().handle)
         .map_err(|error| error.reason)
 }
 
-/// Reads so many sessions at once, each its own.
+/// Reads this many different sessions at once.
 async fn read_at_once(client: &SessionClient, count: usize) {
     let reads = (0..count).map(|number| async move {
         let handle = number.to_string();
@@ -48,7 +48,7 @@ async fn read_at_once(client: &SessionClient, count: usize) {
     within(join_all(reads)).await;
 }
 
-/// Reads so many at once until they have gone in batches of these sizes.
+/// Reads this many at once until the batches have these sizes.
 async fn until(server: &Server, client: &SessionClient, count: usize, sizes: &[usize]) {
     within(async {
         loop {
@@ -66,7 +66,7 @@ async fn until(server: &Server, client: &SessionClient, count: usize, sizes: &[u
 async fn what_comes_while_a_read_is_on_its_way_goes_together_and_each_has_its_own() {
     let server = server(Batches::Answered).await;
     let client = connected(&server).await;
-    // A machine that is busy may answer so late that they go apart.
+    // A busy machine may answer so late that they are sent separately.
     until(&server, &client, 10, &[10]).await;
 }
 
@@ -161,7 +161,7 @@ async fn a_caller_that_hangs_up_keeps_nobody_waiting_and_is_not_read_for() {
     assert!(server.batches().iter().all(|reads| *reads == 2));
 }
 
-/// Whether reads with this metadata go together.
+/// Whether reads with this metadata are batched.
 async fn go_together(metadata: [(&'static str, &'static str); 2]) -> bool {
     let server = server(Batches::Answered).await;
     let client = SessionClient::new(ClientSettings {

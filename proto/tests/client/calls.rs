@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use crate::replica::Answer;
 use crate::support::{Server, by_handle, client, within};
 
-/// A loopback address nothing listens on.
+/// A loopback address without a listener.
 async fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("http://{}", listener.local_addr().unwrap())
@@ -23,7 +23,7 @@ async fn replicas_take_turns() {
         Server::start("two", Answer::Session).await,
     );
     let client = client([one.url(), two.url()], Duration::from_secs(5));
-    // Until both connections stand all calls go to the first.
+    // Until both connections are open, all calls go to the first.
     within(async {
         while one.calls() == 0 || two.calls() == 0 {
             client.get_session(by_handle()).await.unwrap();
@@ -78,7 +78,7 @@ async fn another_replica_is_asked_for_a_record_whose_key_the_first_does_not_have
         }
     })
     .await;
-    // Reads that go together, and writes that a connection's failure would not repeat.
+    // Reads that are batched, and writes that are not retried after a connection failure.
     for _ in 0..10 {
         let reads = (0..10).map(|_| client.get_session(by_handle()));
         for read in within(futures_util::future::join_all(reads)).await {

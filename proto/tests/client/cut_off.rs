@@ -1,4 +1,4 @@
-//! Replicas that are cut off: their connections stand and bring nothing, and new ones are accepted or not.
+//! Replicas that are cut off: their connections stay open without data, and new ones are accepted or not.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::support::{Server, by_handle, client, loopback, within};
 /// Longer than any test: a call that waits for its deadline fails it.
 const AGES: Duration = Duration::from_secs(300);
 
-/// A way to a server on which nothing gets through while it is cut: nothing is refused, reset or answered.
+/// A connection to a server that the test can cut: then nothing gets through, is refused or reset.
 struct Way {
     url: String,
     cut: watch::Sender<bool>,
@@ -52,7 +52,7 @@ impl Way {
     }
 }
 
-/// Carries bytes both ways, but while the way is cut.
+/// Carries bytes both ways, except while cut.
 async fn carry(near: TcpStream, address: std::net::SocketAddr, mut cut: watch::Receiver<bool>) {
     let _ = cut.wait_for(|cut| !cut).await;
     let far = TcpStream::connect(address).await.unwrap();
@@ -122,7 +122,7 @@ async fn with_all_replicas_cut_off_calls_fail_as_unavailable_before_their_deadli
     answers(&client, "two").await;
     one.cut();
     two.cut();
-    // The first find it out, those after it find nobody to connect to.
+    // The first calls detect it; later ones have no replica to connect to.
     for _ in 0..2 {
         assert_eq!(
             reads(&client).await,
@@ -141,7 +141,7 @@ async fn a_replica_that_is_slow_and_not_cut_off_is_waited_for() {
         by: Some(get_session_request::By::Handle("slow".into())),
     };
     let mut read = Box::pin(client.get_session(request));
-    // Longer than silence is borne: its connection brings answers to pings.
+    // Longer than the allowed silence: its connection answers pings.
     let early = tokio::time::timeout(Duration::from_secs(5), &mut read).await;
     assert!(early.is_err(), "{early:?}");
     server.answers_slow_reads();

@@ -1,4 +1,4 @@
-//! Replicas that come, go, hang and are restarted, and names that lead to others.
+//! Replicas that come, go, hang and restart, and names that change their addresses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -43,7 +43,7 @@ async fn a_write_to_a_replica_that_hangs_is_not_sent_to_another() {
     })
     .unwrap();
     name.leads_to(&[hanging.address]);
-    // The hanging one is chosen for certain while it is alone.
+    // While the hanging replica is alone, calls certainly choose it.
     let writing = client.update_session(UpdateSessionRequest::default());
     let (written, ()) = tokio::join!(writing, async {
         name.leads_to(&[hanging.address, alive.address])
@@ -61,7 +61,7 @@ async fn a_replica_that_stopped_and_whose_address_answers_nobody_keeps_no_call_w
         Server::start("leaving", Answer::Session).await,
         Server::start("staying", Answer::Session).await,
     );
-    // Less than an attempt to connect may take; a write is not sent twice, so that nothing saves one that waits for it.
+    // Shorter than a connection attempt; a write is not sent twice, so a waiting one fails.
     let client = client([leaving.url(), staying.url()], Duration::from_millis(600));
     while leaving.calls() == 0 || staying.calls() == 0 {
         client.get_session(by_handle()).await.unwrap();
@@ -81,7 +81,7 @@ async fn a_replica_that_is_just_back_is_used_when_the_other_one_goes() {
         Server::start("first", Answer::Session).await,
         Server::start("second", Answer::Session).await,
     );
-    // Less than an attempt to connect to the one that is going may take.
+    // Shorter than a connection attempt to the stopping replica.
     let client = client([first.url(), second.url()], Duration::from_millis(600));
     within(async {
         while first.calls() == 0 || second.calls() == 0 {
@@ -90,7 +90,7 @@ async fn a_replica_that_is_just_back_is_used_when_the_other_one_goes() {
     })
     .await;
     let address = first.stop().await;
-    // Tried again after a second and refused, the first is left out for two more; the second has not dropped a new connection.
+    // After a failed retry the first rests two seconds more; the second has dropped no new connection.
     let stopped = Instant::now();
     while stopped.elapsed() < Duration::from_millis(1_500) {
         client.get_session(by_handle()).await.unwrap();
@@ -124,7 +124,7 @@ async fn an_address_that_takes_connections_and_drops_them_fails_no_call_and_is_l
     for _ in 0..200 {
         client.get_session(by_handle()).await.unwrap();
     }
-    // Each connection that was dropped doubles the time for which it is left out.
+    // Each dropped connection doubles the time until the next attempt.
     assert!(accepted.load(Ordering::SeqCst) < 5, "{accepted:?} connections");
     dropping.abort();
 }
@@ -180,7 +180,7 @@ async fn a_name_server_that_is_silent_from_the_start_costs_the_deadline_and_no_m
     .unwrap();
     let error = within(client.get_session(by_handle())).await.unwrap_err();
     assert!(error.is_unavailable());
-    // Once it answers the same client works.
+    // Once it answers, the same client works.
     let server = Server::start("server", Answer::Session).await;
     name.leads_to(&[server.address]);
     within(async { while client.get_session(by_handle()).await.is_err() {} }).await;
@@ -239,7 +239,7 @@ async fn restarting_two_replicas_one_after_the_other_under_load_fails_no_call() 
             .await;
             let address = server.take().unwrap().stop().await;
             *server = Some(Server::start_at(address, "again", Answer::Session).await);
-            // Not before this one works again, as an orchestrator waits for readiness.
+            // Only once this one works again, as an orchestrator waits for readiness.
             let restarted = server.as_ref().unwrap();
             within(async {
                 while restarted.calls() == 0 {

@@ -1,5 +1,5 @@
-//! A load balancer before the session service that forgets idle connections: nothing comes over them any more, without an error on
-//! either side. New ones are carried.
+//! A load balancer before the session service that forgets idle connections: they carry nothing, without an
+//! error on either side. It carries new ones.
 
 use std::time::Duration;
 
@@ -33,13 +33,13 @@ async fn calls_over_a_forgotten_connection_are_repeated_over_a_new_one() {
             tokio::spawn(carry(near, address, forgets.subscribe()));
         }
     });
-    // The deadline that callers have by default.
+    // The default deadline of callers.
     let client = client([url], Duration::from_secs(5));
     within(client.get_session(by_handle())).await.unwrap();
     forgotten.send_replace(());
     within(client.get_session(by_handle())).await.unwrap();
     forgotten.send_replace(());
-    // So may what changes something, where sending it twice does what sending it once does.
+    // A change may be retried too if sending it twice has the same effect.
     let create = CreateSessionRequest {
         request_id: "a request".to_owned(),
         ..Default::default()

@@ -1,4 +1,4 @@
-//! docs/session-api.md says of every reason what the code says of it.
+//! docs/session-api.md agrees with the code on every reason.
 
 use session_proto::client::{Advice, SessionError};
 use session_proto::error;

@@ -1,4 +1,4 @@
-//! The client against real servers on loopback, and what its guide says.
+//! The client against real servers on loopback, and its guide.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

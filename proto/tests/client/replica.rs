@@ -1,4 +1,4 @@
-//! A session service that does as a test tells it.
+//! A scripted session service.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex};
@@ -25,23 +25,23 @@ pub(crate) struct Replica {
     pub(crate) slow_reads: watch::Sender<bool>,
 }
 
-/// What a replica does with calls for several reads.
+/// A replica's reaction to batch calls.
 #[derive(Clone)]
 pub(crate) enum Batches {
-    /// Answers each as its own call.
+    /// Answers each read as in its own call.
     Answered,
     Refused(Status),
     /// Never answers.
     Unanswered,
 }
 
-/// What a replica has seen.
+/// The calls a replica has received.
 #[derive(Clone, Default)]
 pub(crate) struct Seen {
     pub(crate) calls: watch::Sender<usize>,
-    /// How many reads each call for several had.
+    /// The number of reads in each batch call.
     pub(crate) batches: Arc<Mutex<Vec<usize>>>,
-    /// The requests that each call for several names.
+    /// The request IDs in each batch call.
     pub(crate) request_ids: Arc<Mutex<Vec<Vec<String>>>>,
     /// The trace contexts of reads.
     pub(crate) traces: Arc<Mutex<Vec<String>>>,
@@ -63,7 +63,7 @@ pub(crate) enum Answer {
     /// The session is sealed with a key the replica does not have.
     UnknownKey,
     Never,
-    /// A session whose handle is the one asked for; there is none called "nobody", and no room for "large" among others.
+    /// A session with the requested handle; "nobody" does not exist, "large" does not fit into a batch.
     Echo,
 }
 
@@ -160,7 +160,7 @@ impl SessionService for Replica {
             Answer::Echo => return Ok(Response::new(UpdateSessionResponse::default())),
             _ => {}
         }
-        // Something between client and service failed after the request was sent.
+        // A hop between client and service failed after the request was sent.
         Err(Status::unavailable("connection reset"))
     }
     async fn rotate_cookie(
@@ -216,7 +216,7 @@ impl SessionService for Replica {
     }
     type FollowSessionsStream =
         std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<SessionEvent, Status>> + Send>>;
-    /// Answers the first question alone.
+    /// Answers only the first request.
     async fn follow_sessions(
         &self,
         request: Request<Streaming<FollowSessionsRequest>>,

@@ -1,4 +1,4 @@
-//! TLS: whom the client trusts, who it is, and certificates that change under it.
+//! TLS: the client's trust, its identity, and certificates that change during use.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -161,7 +161,7 @@ async fn certificates_that_change_in_their_files_are_taken_up() {
     let client = client_of(&name, tls);
     client.get_session(by_handle()).await.unwrap();
 
-    // A key that does not belong to the certificate is passed over, and what worked goes on working.
+    // A key that does not match the certificate is ignored, and the previous pair stays in use.
     std::fs::copy(new.path("client.key"), at("own.key")).unwrap();
     name.asked_again().await;
     client.get_session(by_handle()).await.unwrap();

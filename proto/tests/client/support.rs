@@ -1,4 +1,4 @@
-//! Session services on loopback that do as a test tells them, and names that lead where it says.
+//! Scripted session services on loopback, and names with scripted addresses.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -55,7 +55,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let seen = Seen::default();
         let events = broadcast::Sender::new(64);
-        // As the service does: a heartbeat at once.
+        // Like the service: a heartbeat at once.
         let greeting = Arc::new(Mutex::new(vec![event(Kind::Heartbeat, "")]));
         let slow_reads = watch::Sender::default();
         let replica = Replica {
@@ -68,7 +68,7 @@ impl Server {
             slow_reads: slow_reads.clone(),
         };
         let (stop, stopped) = oneshot::channel::<()>();
-        // The least a server should take (RFC 9113, section 6.5.2).
+        // The smallest limit a server should have (RFC 9113, section 6.5.2).
         let mut server = tonic::transport::Server::builder().max_concurrent_streams(100);
         if let Some(tls) = tls {
             server = server.tls_config(tls).unwrap();
@@ -99,7 +99,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// Stops as a drain does: what is under way is answered, watches end.
+    /// Stops like a drain: running calls are answered, watches end.
     pub(crate) async fn stop(mut self) -> SocketAddr {
         drop(self.stop.take());
         within(&mut self.ended).await.unwrap();
@@ -110,17 +110,17 @@ impl Server {
         *self.seen.calls.borrow()
     }
 
-    /// How many reads each call for several had.
+    /// The number of reads in each batch call.
     pub(crate) fn batches(&self) -> Vec<usize> {
         self.seen.batches.lock().unwrap().clone()
     }
 
-    /// The requests that each call for several names.
+    /// The request IDs in each batch call.
     pub(crate) fn request_ids(&self) -> Vec<Vec<String>> {
         self.seen.request_ids.lock().unwrap().clone()
     }
 
-    /// Answers reads of the handle "slow", which it does not do before.
+    /// Answers reads of the handle "slow", which wait until then.
     pub(crate) fn answers_slow_reads(&self) {
         self.slow_reads.send_replace(true);
     }
@@ -129,7 +129,7 @@ impl Server {
         self.seen.traces.lock().unwrap().clone()
     }
 
-    /// What every watch opened from now on receives first.
+    /// The first events of every watch opened from now on.
     pub(crate) fn greets_with(&self, events: impl IntoIterator<Item = SessionEvent>) {
         *self.greeting.lock().unwrap() = events.into_iter().collect();
     }
@@ -155,7 +155,7 @@ impl Server {
             .clone()
     }
 
-    /// Waits until nobody watches.
+    /// Waits until no watch is open.
     pub(crate) async fn unwatched(&self) {
         while self.events.receiver_count() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -177,7 +177,7 @@ pub(crate) fn event(kind: Kind, resume_token: &str) -> SessionEvent {
     }
 }
 
-/// A name that leads where a test says.
+/// A name with scripted addresses.
 #[derive(Clone, Default)]
 pub(crate) struct Name {
     leads: Arc<Mutex<Leads>>,
@@ -204,7 +204,7 @@ impl Name {
         *self.leads.lock().unwrap() = Leads::Unknown;
     }
 
-    /// Waits until the name was looked up again and the result applied.
+    /// Waits until the name was resolved again and the result applied.
     pub(crate) async fn asked_again(&self) {
         let mut lookups = self.lookups.subscribe();
         let before = *lookups.borrow();
@@ -233,7 +233,7 @@ impl Resolve for Name {
     }
 }
 
-/// Accepts connections and never says a word, as a stopped process does.
+/// Accepts connections and never answers, like a stopped process.
 pub(crate) struct Hanging {
     pub(crate) address: SocketAddr,
     task: tokio::task::JoinHandle<()>,
@@ -259,7 +259,7 @@ impl Drop for Hanging {
     }
 }
 
-/// An address that neither takes nor refuses a connection, as that of a pod that is gone.
+/// An address that neither accepts nor refuses a connection, like that of a pod that is gone.
 pub(crate) struct Silent {
     _listener: TcpListener,
     _queued: Vec<TcpStream>,
@@ -270,7 +270,7 @@ impl Silent {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_reuseaddr(true).unwrap();
         socket.bind(address).unwrap();
-        // Nobody is accepted: once the queue is full the kernel drops new handshakes.
+        // It accepts no connection: once the queue is full, the kernel drops new handshakes.
         let listener = socket.listen(1).unwrap();
         let mut queued = Vec::new();
         while let Ok(connected) = timeout(QUEUED_WITHIN, TcpStream::connect(address)).await {

@@ -1,4 +1,4 @@
-//! Watches that go on: opened again after the last event, and never silent about what may be missing.
+//! Watches that resume after the last event, and always report possible gaps.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn all() -> WatchSessionsRequest {
     WatchSessionsRequest::default()
 }
 
-/// The next item that is no heartbeat, nor what one says.
+/// The next item that is neither a heartbeat nor about one.
 async fn next(stream: &mut (impl Stream<Item = WatchItem> + Unpin)) -> WatchItem {
     loop {
         let item = within(stream.next()).await.unwrap();
@@ -27,7 +27,7 @@ async fn next(stream: &mut (impl Stream<Item = WatchItem> + Unpin)) -> WatchItem
     }
 }
 
-/// The next of any replica that is no heartbeat.
+/// The next item of any replica that is no heartbeat.
 async fn next_of(
     stream: &mut (impl Stream<Item = (EndpointId, WatchItem)> + Unpin),
 ) -> (std::net::SocketAddr, WatchItem) {
@@ -152,7 +152,7 @@ async fn silence_is_loss_and_another_replica_goes_on() {
     .unwrap()
     .watch(all());
     assert_eq!(next(&mut watch).await, WatchItem::Connected);
-    // Nobody beats again: the stream is lost, and a replica that is not left out takes over.
+    // Without another heartbeat the stream is lost, and a replica in rotation takes over.
     assert!(is_lost(&next(&mut watch).await));
     assert_eq!(next(&mut watch).await, WatchItem::Connected);
     assert_eq!(mute.watches(1).await.len() + lively.watches(1).await.len(), 2);

@@ -340,7 +340,7 @@ async fn keeping_offline_tokens_leaves_the_offline_grant_good_at_the_provider() 
             if revoked {
                 world.provider.wait_for_revoked("granted").await;
             } else {
-                // After a sign-out here, the token is revoked, whatever its scopes.
+                // After a sign-out here, the token is revoked with any scopes.
                 let other = world.create(alice()).await;
                 world.one.end_session(end(&other.session_id)).await.unwrap();
                 world.provider.wait_for_revoked("refresh-0").await;

@@ -112,7 +112,7 @@ async fn a_token_by_an_unknown_key_ends_nothing_and_can_be_sent_again() {
         assert!(answer.json()["error"].is_string() && !answer.body.contains(&token));
     }
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
-    // A token that is invalid under any key is rejected for good; no retry helps.
+    // A token that is invalid under any key is rejected permanently; no retry helps.
     rejected(unknown, json!({ "nonce": "n" })).await;
 }
 

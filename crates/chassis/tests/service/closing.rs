@@ -1,4 +1,4 @@
-//! A port that closes, as those see it who are connecting to it.
+//! A port that closes, seen by connecting clients.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -13,7 +13,7 @@ use chassis::serve;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Only a failing test waits so long.
+/// Only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn router() -> Router {
@@ -61,7 +61,7 @@ async fn whoever_waits_to_be_accepted_when_the_port_closes_is_answered() {
     assert_eq!(answered.await.unwrap(), 100);
 }
 
-/// Connects and asks, again and again, until the port is closed; gives what became of the one that was not answered.
+/// Connects and asks until the port closes. Returns the outcome of the unanswered request.
 fn knock(address: SocketAddr, answered: &AtomicUsize) -> Option<String> {
     loop {
         match TcpStream::connect(address) {
@@ -84,7 +84,7 @@ async fn a_port_that_closes_under_many_connections_answers_or_refuses_and_resets
     for _ in 0..5 {
         let (listener, address) = listen().await;
         let stop = CancellationToken::new();
-        // Each connection carries one request, so that the storm is one of connections.
+        // Each connection carries one request, so that the load consists of connections.
         let router = router().layer(axum::middleware::map_response(
             |mut answer: axum::response::Response| async {
                 answer

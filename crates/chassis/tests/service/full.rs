@@ -1,4 +1,4 @@
-//! A listener that has all the connections it may have, or a client that does.
+//! A listener, or a client, with all the connections it may have.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Only a failing test waits so long.
+/// Only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 const ASK: &str = "GET /quick HTTP/1.1\r\nHost: a\r\n\r\n";
 const STAY: &str = "GET /never HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -59,7 +59,7 @@ async fn is_answered(stream: &mut TcpStream, request: &str) -> bool {
     read(stream).await.unwrap().starts_with("HTTP/1.1 200")
 }
 
-/// Whether the other side has hung up, after whatever it still says.
+/// Whether the peer has closed, after any remaining data.
 async fn is_closed(stream: &mut TcpStream) -> bool {
     loop {
         match read(stream).await {

@@ -1,4 +1,4 @@
-//! What a service is run with, as operators and clients meet it.
+//! The parts that run a service, as operators and clients see them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 

@@ -1,11 +1,11 @@
-//! A service as an operator meets it: flags, exit codes, messages, draining.
+//! A service as an operator sees it: flags, exit codes, messages, draining.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Only a failing test waits so long.
+/// Only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn probe() -> Command {
@@ -28,7 +28,7 @@ fn run(arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String, String
     (status.code().unwrap(), text(stdout), text(stderr))
 }
 
-/// An address nobody listens on: taken and given back.
+/// A free address: bound and released.
 fn free() -> String {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     taken.local_addr().unwrap().to_string()
@@ -285,7 +285,7 @@ fn variables_of_traces_that_cannot_be_honoured_are_refused_by_name() {
     assert!(err.contains("OTEL_EXPORTER_OTLP_PROTOCOL: "), "{err}");
     let protocol = ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
     for sound in [
-        // A platform sets its variables for every program; without traces they change nothing.
+        // A platform sets these for every program; without traces they have no effect.
         &[protocol, ("OTEL_PROPAGATORS", "b3")][..],
         &[endpoint, protocol, ("OTEL_SDK_DISABLED", "true")],
         &[endpoint, protocol, ("OTEL_TRACES_EXPORTER", "none")],
@@ -313,7 +313,7 @@ fn traces_go_where_the_standard_variables_say_and_nowhere_if_they_switch_them_of
         let endpoints = [
             ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", address.as_str()),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", of_all.as_str()),
-            // The collector of this test takes connections and says nothing.
+            // This test's collector accepts connections and never answers.
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "200"),
         ];
         let mut running = Running::start_in(&[], &[&endpoints, variables].concat());

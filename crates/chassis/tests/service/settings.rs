@@ -32,7 +32,7 @@ static SERVICE: Service = Service {
     topics: &[&TOPIC],
 };
 
-/// What `read` gives, the mistakes and the warnings.
+/// The result of `read`, the mistakes and the warnings.
 fn read<T>(
     pairs: &[(&str, &str)],
     read: impl FnOnce(&mut Reader<'_>) -> T,

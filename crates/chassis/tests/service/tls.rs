@@ -1,4 +1,4 @@
-//! TLS as clients meet it that do not keep to it.
+//! TLS with clients that do not follow the protocol.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,10 +25,10 @@ use crate::certificates::Certificates;
 /// Far beyond every timeout.
 const AGES: Duration = Duration::from_secs(3_600);
 
-/// Long enough for a file to be read, and below what an idle connection is kept for.
+/// Long enough to read a file, and shorter than the idle timeout of a connection.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long the certificates of these tests count.
+/// How long the certificates of these tests are valid.
 const TWO_DAYS_SECS: f64 = 172_800.0;
 
 fn files(made: &Certificates, client_ca: Option<PathBuf>) -> TlsFiles {
@@ -55,7 +55,7 @@ async fn serving(tls: ServerTls) -> (SocketAddr, DropGuard) {
     (address, stop.drop_guard())
 }
 
-/// A connection whose client shows its certificate.
+/// A connection whose client presents its certificate.
 async fn connected(made: &Certificates, address: SocketAddr) -> TlsStream<TcpStream> {
     let certificate = |name: &str| CertificateDer::from_pem_file(made.path(name)).unwrap();
     let mut roots = RootCertStore::empty();
@@ -74,7 +74,7 @@ async fn connected(made: &Certificates, address: SocketAddr) -> TlsStream<TcpStr
     connector.connect(name, stream).await.unwrap()
 }
 
-// Time passes only while everybody waits.
+// Time passes only while all tasks wait.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_shake_hands_is_given_up() {
     let made = Certificates::make();
@@ -94,7 +94,7 @@ async fn whom_a_new_authority_does_not_know_has_to_go_at_once() {
     tls.follow(Duration::from_millis(20), files);
     let (address, _stop) = serving(tls).await;
     let mut client = connected(&made, address).await;
-    // HTTP/2, which is kept while it says nothing: its preface, and empty settings.
+    // HTTP/2, which stays open while idle: its preface, and empty settings.
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     client.write_all(preface).await.unwrap();
     client.read_u8().await.unwrap();
@@ -131,7 +131,7 @@ async fn until_when_the_certificate_in_use_counts_is_told_and_follows_its_file()
     let (first_end, first_begin) = timeout(PATIENCE, changed(None)).await.unwrap();
     assert!((first_end - first_begin - TWO_DAYS_SECS).abs() < 1.0);
 
-    // Of another second.
+    // With a later second in its timestamp.
     tokio::time::sleep(Duration::from_secs(1)).await;
     made.issue("ca", "server", "subjectAltName=IP:127.0.0.1");
     let (end, begin) = timeout(PATIENCE, changed(Some(first_end))).await.unwrap();

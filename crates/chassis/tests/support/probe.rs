@@ -1,5 +1,5 @@
-//! The smallest service: answers `/` at once, `/slow` after its answer was let go, `/logged` with a long log record, `/traced` in a span, and prints
-//! its address.
+//! The smallest service: answers `/` at once, `/slow` once released, `/logged` with a long log record,
+//! `/traced` in a span, and prints its address.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -64,7 +64,7 @@ static SERVICE: Service = Service {
     topics: &[&TOPIC, &PROCESS],
 };
 
-/// What `/logged` writes: as much as a pipe holds.
+/// The size of the `/logged` record: as much as a pipe holds.
 const RECORD_BYTES: usize = 64 * 1024;
 
 struct Settings {
@@ -123,7 +123,7 @@ async fn run(settings: Settings, runtime: Runtime) -> Result<(), BindError> {
     Ok(())
 }
 
-/// `chassis-probe say word --loud`: answers with the word and the place it was told.
+/// `chassis-probe say word --loud`: answers with the word and its place.
 struct Say;
 
 impl Tool for Say {

@@ -1,4 +1,4 @@
-//! Access tokens as a resource is shown them: JWTs (RFC 9068), and opaque ones the provider is asked about (RFC 7662).
+//! Access tokens at a resource: JWTs (RFC 9068), and opaque ones with introspection (RFC 7662).
 
 use oidc::{AcceptedAlgorithms, AccessTokenError, SigningAlgorithm, TokenBinding};
 use scripted_provider::{Answer, CLIENT_ID, Endpoint};

@@ -1,4 +1,4 @@
-//! Tokens for single APIs: what is sent, and what of the answer is taken (RFC 8693, RFC 8707).
+//! Tokens for single APIs: the request, and the accepted parts of the answer (RFC 8693, RFC 8707).
 
 use oidc::{ApiTokenGrant, GrantError, TokenTarget, is_resource};
 use scripted_provider::Endpoint;

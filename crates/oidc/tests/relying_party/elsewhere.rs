@@ -1,4 +1,4 @@
-//! A provider that sends us elsewhere: nobody else gets to see a code, a token or a secret.
+//! A provider that redirects calls: no other server receives a code, a token or a secret.
 
 use oidc::TokenHint;
 use scripted_provider::{Answer, Endpoint, ScriptedProvider};
@@ -16,7 +16,7 @@ const ALL: [Endpoint; 6] = [
 
 #[tokio::test]
 async fn nothing_follows_where_a_provider_redirects_to() {
-    // The last two ask for the same request again, its body included (RFC 9110, sections 15.4.8 and 15.4.9).
+    // The last two demand the same request with its body (RFC 9110, sections 15.4.8 and 15.4.9).
     for status in [302, 307, 308] {
         let (bench, elsewhere) = (bench(), ScriptedProvider::start());
         let redirect = |endpoint| Answer::Http {

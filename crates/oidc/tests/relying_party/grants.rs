@@ -1,4 +1,4 @@
-//! Code, refresh, userinfo and revocation: unusual responses accepted, useless ones refused.
+//! Code, refresh, userinfo and revocation: unusual responses are accepted, useless ones rejected.
 
 use std::time::Duration;
 
@@ -219,7 +219,7 @@ async fn signed_userinfo_has_an_algorithm_the_metadata_lists_for_it() {
     }
 }
 
-/// An answer that only wants its nonce repeated.
+/// An answer that only asks for its nonce.
 fn wants(status: u16, header: (&str, &str)) -> Answer {
     Answer::Http {
         status,
@@ -258,7 +258,7 @@ async fn a_server_that_wants_one_nonce_after_the_other_is_asked_twice() {
     }
 }
 
-/// The first answer, which only wants its nonce repeated, takes most of the time: the second has the rest.
+/// The first answer, which only asks for its nonce, takes most of the time; the second gets the rest.
 #[tokio::test]
 async fn a_repetition_with_the_nonce_takes_no_time_of_its_own() {
     const TIMEOUT: Duration = Duration::from_millis(1_000);
@@ -302,7 +302,7 @@ async fn a_revoked_refresh_token_is_gone() {
     assert!(!bench.provider.knows_refresh_token(&token));
 }
 
-/// OpenID Connect Core 12.2, and `at_hash` as at a sign-in.
+/// OpenID Connect Core 12.2, with `at_hash` as for a sign-in.
 #[tokio::test]
 async fn a_refresh_keeps_to_the_sign_in_it_came_from() {
     let cases: [(&str, Value, Value, fn(&IdTokenError) -> bool); 5] = [
@@ -322,7 +322,7 @@ async fn a_refresh_keeps_to_the_sign_in_it_came_from() {
             matches!(e, IdTokenError::AccessTokenHash)
         }),
     ];
-    // Also where the signature cannot be judged: a token of another sign-in is refused and not put off.
+    // Without keys too, a token of another sign-in is rejected and not kept for later.
     for keys_are_away in [false, true] {
         for (claim, same, other, refused) in &cases {
             let bench = bench();

@@ -190,7 +190,7 @@ async fn an_id_token_may_say_that_it_is_one() {
         error.to_string().contains("at+jwt"),
         "the cause names the type: {error}"
     );
-    // What says that it is an ID token is no other kind of token.
+    // A token typed as an ID token is no other kind of token.
     let typ = json!({ "typ": "id_token+jwt" });
     let logout = bench
         .provider
@@ -396,7 +396,7 @@ async fn a_rotated_key_is_found_by_the_very_login_and_bad_keys_make_no_storm() {
     for _ in 0..4 {
         assert!(matches!(bench.login().await, Err(IdTokenError::UnknownKey)));
     }
-    // One a second.
+    // One per second.
     let most = 1 + usize::try_from(began.elapsed().as_secs()).expect("few");
     let fetched = bench.provider.calls(Endpoint::Jwks) - before;
     assert!((1..=most).contains(&fetched), "{fetched} of {most}");

@@ -1,4 +1,4 @@
-//! The provider's keys: weak and odd ones, rotation, age, and outages. The tests move tokio's clock, which judges ages.
+//! The provider's keys: weak, unusual, rotated, old or unavailable. Tests move tokio's clock.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Bench, bench, bench_with, later, request};
 
-/// Longer than anything is kept without being fetched again.
+/// Longer than any cache lifetime.
 const BEYOND_ALL_CACHES: Duration = Duration::from_secs(601);
 
 async fn published(bench: &Bench) -> Vec<Value> {
@@ -19,7 +19,7 @@ async fn published(bench: &Bench) -> Vec<Value> {
     document["keys"].as_array().expect("a list").clone()
 }
 
-/// A number of all but so many times six bits, in base64url.
+/// A number whose base64url text is this many characters shorter.
 fn modulus(characters: usize) -> String {
     format!("{}w", "v".repeat(characters - 1))
 }

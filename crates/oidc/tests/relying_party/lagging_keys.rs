@@ -1,5 +1,5 @@
-//! A key set that lags behind the key in use: late, away, moved, or without names. A token that cannot be judged now may be
-//! good a moment later.
+//! A key set that lags behind the key in use: late, unavailable, moved, or without names. A token that cannot
+//! be verified now may be valid a moment later.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Bench, DEADLINE, NOW, bench, bench_with};
 
-/// Somebody signed in; then the provider signs by a new key and goes on publishing the old one.
+/// A user signed in. Then the provider signs with a new key, but still publishes the old one.
 async fn rotated_and_not_published(bench: &Bench) {
     bench.login().await.expect("the first key");
     bench.provider.rotate_keys_unpublished();
@@ -20,7 +20,7 @@ impl Bench {
         self.provider.calls(Endpoint::Jwks)
     }
 
-    /// Validates a sign-in; the provider is repaired once its first response about its keys is being sent.
+    /// Validates a sign-in; the provider is repaired once its first key response is being sent.
     async fn judge_while(&self, mend: impl FnOnce(&mut Script)) -> Result<IdToken, IdTokenError> {
         let tokens = self.exchange().await.expect("tokens");
         let gate = self.provider.hold_answers(Endpoint::Jwks);
@@ -176,7 +176,7 @@ async fn a_logout_token_that_would_not_count_costs_no_fetch() {
     assert_eq!(bench.fetches(), before);
 }
 
-/// Single keys without names: what no key verifies may be signed by one that is not published yet.
+/// Single keys without names: an unverifiable token may have a key that is not published yet.
 #[tokio::test]
 async fn without_names_a_key_that_lags_is_no_bad_signature() {
     let bench = bench();

@@ -1,4 +1,4 @@
-//! Logout tokens pass every check or none.
+//! A logout token passes every check, or is rejected.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

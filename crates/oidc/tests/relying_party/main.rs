@@ -1,4 +1,4 @@
-//! The relying party against a provider that misbehaves in one respect at a time.
+//! The relying party against a provider with one fault at a time.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A provider that begins to sign with another algorithm, and lists it: metadata that was kept does not judge its tokens.
+//! A provider switches to another listed algorithm: cached metadata does not reject its tokens.
 
 use oidc::{IdTokenError, RefreshedTokens};
 use scripted_provider::{Endpoint, Script};
@@ -6,14 +6,14 @@ use serde_json::json;
 
 use crate::support::{Bench, NOW, bench};
 
-/// A script that signs with one algorithm and lists another, or the same.
+/// A script that signs with one algorithm, and lists the same or another one.
 fn signs(script: &mut Script, algorithm: &'static str, listed: &str) {
     script.algorithm = algorithm;
     let name = "id_token_signing_alg_values_supported";
     script.metadata.insert(name.to_owned(), json!([listed]));
 }
 
-/// Somebody signed in while the provider signed with RS256; then it signs with ES256.
+/// A user signed in while the provider signed with RS256; then it signs with ES256.
 async fn signed_in_before(listed_now: &str) -> (Bench, String) {
     let bench = bench();
     bench.provider.script(|script| {

@@ -1,4 +1,4 @@
-//! A claim that is null is absent, in every token and answer: some providers write null for what they do not have.
+//! A null claim is absent, in every token and answer: some providers send null for missing values.
 
 use oidc::ExpectedOfRefresh;
 use scripted_provider::{Answer, CLIENT_ID, Endpoint, IdTokenShape};
@@ -8,7 +8,7 @@ use crate::support::{NOW, bench};
 
 const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
-/// Claims with these set over the good ones.
+/// Good claims, overridden by these.
 fn with(good: &Value, claims: &Value) -> Value {
     let mut all = good.as_object().cloned().expect("claims");
     all.extend(claims.as_object().cloned().expect("claims"));

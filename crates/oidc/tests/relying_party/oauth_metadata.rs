@@ -1,4 +1,4 @@
-//! Members of the metadata that only the document of RFC 8414 has.
+//! Metadata members that only the RFC 8414 document has.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::{Bench, NOW, bench, bench_with, param, request};
 
 const PUSHED: &str = "pushed_authorization_request_endpoint";
 
-/// Takes the members out of the first document and writes them, and an authorization endpoint elsewhere, into the second.
+/// Moves members from the first document to the second; adds another authorization endpoint there.
 fn move_members(bench: &Bench, names: &[(&str, Endpoint)], issuer: &str) {
     let mut second = json!({ "issuer": issuer, "authorization_endpoint": "https://elsewhere.example/" });
     for (name, endpoint) in names {

@@ -1,4 +1,4 @@
-//! Answers of providers that are not by the book, and mean the same.
+//! Nonstandard answers of providers with the standard meaning.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::support::*;
 
-/// The further audience of a token, as Zitadel's project or Keycloak's audience mapper adds it.
+/// The additional audience of a token, as Zitadel's project or Keycloak's audience mapper adds it.
 const PROJECT: &str = "project";
 
 #[tokio::test]

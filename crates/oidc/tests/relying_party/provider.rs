@@ -269,7 +269,7 @@ async fn a_sign_in_goes_on_without_a_push_whose_answer_is_unusable_unless_pushin
         (Answer::status(404), true),
         (Answer::status(500), true),
         (Answer::redirect("https://elsewhere.example/"), true),
-        // What the provider refuses it would refuse of a browser too.
+        // The provider would refuse a browser's request with this error too.
         (Answer::json(400, &json!({ "error": "invalid_request" })), false),
         (Answer::json(200, &json!({ "error": "invalid_scope" })), false),
         (Answer::json(401, &json!({ "error": "invalid_client" })), false),

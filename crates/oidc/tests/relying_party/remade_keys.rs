@@ -1,5 +1,5 @@
-//! A provider that makes a new key under the name of the old one: the token that meets it makes the keys be fetched anew, and who
-//! forges signatures gains no more fetches by it than who invents key names.
+//! A provider that replaces a key under the same name: the first such token makes the client fetch the keys
+//! again. Forged signatures cause no more fetches than invented key names.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ impl Bench {
     }
 }
 
-/// The token with another token's signature: made with the right key, over something else.
+/// The token with another token's signature: the right key, over other content.
 fn forged(raw: &str, other: &str) -> String {
     let (signed, _) = raw.rsplit_once('.').expect("a JWS");
     let (_, signature) = other.rsplit_once('.').expect("a JWS");

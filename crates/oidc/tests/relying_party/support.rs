@@ -19,10 +19,10 @@ pub(crate) const BACK: &str = "http://127.0.0.1:3000/api/auth/callback";
 static REDIRECT_URI: LazyLock<RedirectUrl> =
     LazyLock::new(|| RedirectUrl::new(BACK.to_owned()).expect("a URL"));
 
-/// Nothing that ends takes this long.
+/// No terminating call takes this long.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A key for tokens to be bound to.
+/// A key to bind tokens to.
 pub(crate) fn dpop_key() -> DpopKey {
     let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
     let random = ring::rand::SystemRandom::new();
@@ -72,7 +72,7 @@ pub(crate) fn param(url: &Url, name: &str) -> Option<String> {
         .map(|(_, value)| value.into_owned())
 }
 
-/// Lets time pass for caches; the network is only used while the clock runs.
+/// Advances time for caches; the network works only while the clock runs.
 pub(crate) async fn later(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
@@ -116,7 +116,7 @@ impl Bench {
             .await
     }
 
-    /// Validates the ID token of a refresh, of which nothing but the person is known unless said so.
+    /// Validates a refresh's ID token; by default only the person is known.
     pub(crate) async fn judge_refreshed(
         &self,
         tokens: &RefreshedTokens,

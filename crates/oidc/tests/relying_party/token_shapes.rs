@@ -1,4 +1,4 @@
-//! Access tokens that follow no RFC 9068, as the documents of their providers show them, and the ID tokens of the same providers.
+//! Access tokens outside RFC 9068, from their providers' documents, and the same providers' ID tokens.
 
 use oidc::{ACCESS_TOKEN_SHAPES, AccessTokenShape};
 use scripted_provider::CLIENT_ID;
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::support::{Bench, NOW, bench_with};
 
-/// What the route names as its audience. At Entra it may be the id of a registration that people sign in at too.
+/// The route's audience. At Entra it may be the ID of a registration that also has sign-ins.
 const AUDIENCE: &str = "00001111-aaaa-2222-bbbb-3333cccc4444";
 const CALLER: &str = "11112222-bbbb-3333-cccc-4444dddd5555";
 
-/// A provider: its shape's name, the header's `typ`, an access token, whose client it names, and its ID token.
+/// A provider: its shape's name, header `typ`, access token, the token's client, and its ID token.
 struct Documented {
     shape: &'static str,
     typ: Value,
@@ -18,7 +18,7 @@ struct Documented {
     id: Value,
 }
 
-/// https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference and …/id-token-claims-reference.
+/// https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference (and id-token-…).
 fn entra() -> Documented {
     Documented {
         shape: "entra",
@@ -75,7 +75,7 @@ fn bench_of(shape: &str) -> Bench {
     bench_with(|settings| settings.access_tokens = shape)
 }
 
-/// The token of these claims; the scripted provider's own `client_id` is left out.
+/// The token with these claims, without the scripted provider's own `client_id`.
 fn signed(bench: &Bench, typ: &Value, claims: &Value) -> String {
     let mut own = json!({ "client_id": null, "jti": null });
     for (name, value) in claims.as_object().expect("claims") {
@@ -86,7 +86,7 @@ fn signed(bench: &Bench, typ: &Value, claims: &Value) -> String {
         .access_token_with_header(json!({ "typ": typ }), own)
 }
 
-/// Why the token is refused; empty if it passes.
+/// The reason the token is rejected; empty if it passes.
 async fn reason(bench: &Bench, raw: &str) -> &'static str {
     let is_audience = |audience: &str| audience == AUDIENCE;
     let clients = [CALLER.to_owned()];
@@ -139,14 +139,14 @@ async fn each_documented_access_token_passes_and_no_id_token_does() {
             "shape",
             "{shape}"
         );
-        // The same ID token in a flow that puts no hash and no nonce into it, and for the very audience of the route.
+        // The same ID token from a flow without hash and nonce, for the audience of the route.
         let bare = patched(&id, json!({ "nonce": null, "at_hash": null, "aud": AUDIENCE }));
         assert_eq!(
             reason(&bench, &signed(&bench, &typ, &bare)).await,
             "shape",
             "{shape}"
         );
-        // What an ID token holds makes every token one.
+        // A claim of ID tokens makes any token an ID token.
         for (name, value) in [("nonce", "n"), ("at_hash", "h"), ("c_hash", "h")] {
             let raw = signed(&bench, &typ, &patched(&access, json!({ name: value })));
             assert_eq!(reason(&bench, &raw).await, "shape", "{shape} {name}");
@@ -210,7 +210,7 @@ async fn permissions_of_an_application_count_as_its_scopes_and_those_of_a_person
         .await
         .expect("a person's");
     assert!(!person.has_scope("Orders.Read.All") && person.has_scope("access_as_user"));
-    // Every application of the tenant gets a token for every API, without permission.
+    // Every application of the tenant gets a token for every API, without any permission.
     for (patch, refused) in [
         (json!({ "scp": null }), "shape"),
         (json!({ "scp": "" }), "shape"),
@@ -219,7 +219,7 @@ async fn permissions_of_an_application_count_as_its_scopes_and_those_of_a_person
         (json!({ "scp": ["a b"] }), "scope_malformed"),
         (json!({ "azp": null }), "shape"),
         (json!({ "azp": null, "appid": CALLER }), ""),
-        // A claim that an administrator added is not the client.
+        // A claim added by an administrator does not name the client.
         (json!({ "azp": null, "client_id": CALLER }), "shape"),
     ] {
         let refusal = judged(patch.clone())
@@ -253,12 +253,12 @@ async fn a_token_without_an_audience_passes_for_the_clients_the_resource_names()
             "{clients:?}"
         );
     }
-    // A client that named a resource gets `aud`, which then decides alone.
+    // A client that names a resource gets `aud`, which then decides alone.
     let bound = patched(&access, json!({ "aud": AUDIENCE }));
     assert_eq!(reason(&bench, &signed(&bench, &typ, &bound)).await, "");
     let elsewhere = patched(&access, json!({ "aud": "https://elsewhere.example" }));
     assert_eq!(reason(&bench, &signed(&bench, &typ, &elsewhere)).await, "aud");
-    // Where the standard requires `aud`, no list of clients takes its place.
+    // If the standard requires `aud`, a list of clients does not replace it.
     let standard = bench_of("rfc9068");
     let raw = standard.provider.access_token(json!({ "client_id": CALLER }));
     assert_eq!(reason(&standard, &raw).await, "aud");

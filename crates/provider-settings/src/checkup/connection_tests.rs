@@ -1,4 +1,4 @@
-//! Judgements on the way to the provider, as tables.
+//! Check results for the connection to the provider, as tables.
 
 use chassis::findings::Verdict;
 use oidc::{ForwardProxy, ProviderSettings};

@@ -1,4 +1,4 @@
-//! Authorities, client certificates and secrets, from files and as files change.
+//! Authorities, client certificates and secrets from files, and file changes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -139,7 +139,7 @@ async fn a_secret_that_changed_while_the_settings_were_read_is_used() {
 }
 
 fn write(path: &Path, text: &str) {
-    // Renamed into place, as mounted secrets change.
+    // Renamed into place, as Kubernetes updates mounted secrets.
     let next = path.with_extension("next");
     std::fs::write(&next, text).unwrap();
     std::fs::rename(next, path).unwrap();

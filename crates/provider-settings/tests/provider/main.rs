@@ -1,5 +1,5 @@
-//! The settings in earnest: what is refused, a provider behind TLS of a private authority, a client certificate, credentials
-//! that change, a forward proxy, and several providers.
+//! The settings in real use: errors, a provider behind private TLS, a client certificate, changing
+//! credentials, a forward proxy, and several providers.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

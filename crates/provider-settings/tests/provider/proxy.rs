@@ -1,4 +1,4 @@
-//! Calls to the provider through a forward proxy, and proxies that misbehave.
+//! Calls to the provider through a forward proxy, and faulty proxies.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,20 +11,20 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{Certificates, NOW, TlsProvider, party};
 
-/// What a proxy does with a CONNECT request.
+/// A proxy's reaction to a CONNECT request.
 #[derive(Clone, Copy, Debug)]
 enum Does {
-    /// Opens it, to the port on loopback, whatever the host.
+    /// Opens a tunnel to the port on loopback, for any host.
     Tunnels,
-    /// Answers this and nothing else.
+    /// Answers this and no more.
     Answers(&'static str),
-    /// Nothing, ever.
+    /// Never answers.
     Hangs,
     /// Closes the connection.
     HangsUp,
 }
 
-/// A proxy, and the heads of the requests it got.
+/// A proxy, and the heads of its requests.
 struct Proxy {
     address: String,
     heads: Arc<Mutex<Vec<String>>>,
@@ -67,7 +67,7 @@ async fn serve(mut client: TcpStream, does: Does, heads: Arc<Mutex<Vec<String>>>
         Does::Tunnels => {
             let mut server = TcpStream::connect(("127.0.0.1", port.unwrap())).await.unwrap();
             client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-            // Whichever side ends it, the tunnel is over.
+            // The tunnel ends when either side closes.
             let _ended = copy_bidirectional(&mut client, &mut server).await;
         }
         Does::Answers(answer) => client.write_all(answer.as_bytes()).await.unwrap(),
@@ -76,7 +76,7 @@ async fn serve(mut client: TcpStream, does: Does, heads: Arc<Mutex<Vec<String>>>
     }
 }
 
-/// A relying party of `provider` behind a proxy that wants user and password.
+/// A relying party of `provider` behind a proxy that requires user and password.
 fn behind(
     proxy: &Proxy,
     provider: &TlsProvider,
@@ -140,7 +140,7 @@ async fn loopback_and_who_is_named_are_reached_without_the_proxy() {
     let provider = TlsProvider::start(&certificates, None).await;
     let local = behind(&proxy, &provider, &certificates, "");
     assert_eq!(local.metadata().await.unwrap().issuer, provider.issuer);
-    // Nobody is found under this name but by the proxy.
+    // Only the proxy resolves this name.
     let provider = TlsProvider::called("provider.example", &certificates, None).await;
     let named = behind(&proxy, &provider, &certificates, ".org, .example");
     named.metadata().await.unwrap_err();

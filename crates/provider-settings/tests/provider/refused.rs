@@ -1,4 +1,4 @@
-//! Settings that would weaken a sign-in are refused by name, and their neighbours are not.
+//! Settings that would weaken a sign-in are rejected by name; similar valid ones are accepted.
 
 use crate::support::party;
 

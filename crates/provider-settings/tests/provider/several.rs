@@ -1,4 +1,4 @@
-//! The file of several providers: what it says, and every mistake in it.
+//! The file of several providers: its content, and every mistake in it.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ static SERVICE: Service = Service {
     topics: &[&TOPIC],
 };
 
-/// A folder with a file `providers.toml` of this text, and one with a secret.
+/// A folder with this text as `providers.toml`, and with a secret file.
 fn folder(text: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret");

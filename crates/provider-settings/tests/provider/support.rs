@@ -38,7 +38,7 @@ pub(crate) fn party(settings: &[(&str, &str)]) -> Result<(RelyingParty, Credenti
     Ok((RelyingParty::new(only.settings).unwrap(), only.credential_files))
 }
 
-/// An authority, a server of localhost and provider.example, and a client, each as `NAME.pem` and `NAME.key`.
+/// An authority, a server (localhost and provider.example) and a client, each as `NAME.pem` and `NAME.key`.
 pub(crate) struct Certificates(TempDir);
 
 impl Certificates {
@@ -77,7 +77,7 @@ impl Certificates {
     }
 }
 
-/// A provider behind TLS: discovery, and a token endpoint that keeps what it got.
+/// A provider behind TLS: discovery, and a token endpoint that records its requests.
 pub(crate) struct TlsProvider {
     pub(crate) issuer: String,
     pub(crate) forms: watch::Receiver<Vec<(String, bool)>>,
@@ -91,12 +91,12 @@ impl Drop for TlsProvider {
 }
 
 impl TlsProvider {
-    /// One that is called localhost.
+    /// A provider with the name localhost.
     pub(crate) async fn start(certificates: &Certificates, client_ca: Option<PathBuf>) -> Self {
         Self::called("localhost", certificates, client_ca).await
     }
 
-    /// One on loopback whatever it is called.
+    /// A provider on loopback with any name.
     pub(crate) async fn called(host: &str, certificates: &Certificates, client_ca: Option<PathBuf>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let issuer = format!("https://{host}:{}", listener.local_addr().unwrap().port());

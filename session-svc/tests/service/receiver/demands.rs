@@ -76,7 +76,7 @@ async fn a_session_that_begins_without_a_new_sign_in_owes_what_the_one_before_ow
         .happens("account-credential-change-required", &json!({}))
         .await;
     assert!(listening.owes(&id).await);
-    // The provider used its own existing sign-in.
+    // The provider reused its existing sign-in.
     let silent = alice_since(&listening.world, 30);
     let silent = listening.create(silent).await;
     assert!(listening.owes(&silent).await);

@@ -410,7 +410,7 @@ async fn a_store_without_compare_and_swap_is_found_out() {
     }
 }
 
-/// A back-channel logout that arrives while its session is being created, whatever the order.
+/// A back-channel logout that arrives while its session is being created, in every order.
 #[tokio::test]
 async fn an_end_of_all_during_a_creation_ends_the_new_session_in_every_interleaving() {
     // A request name multiplies the orders, without new ones for the person's list.
