@@ -1,10 +1,10 @@
-//! Measures what watches cost one session service: memory of each, and CPU time and latency of an ending that all of them are told.
+//! Measures watches of one session service: memory per watch, CPU time and latency of an ending.
 //!
 //! ```text
 //! SESSION_STORE=redis://127.0.0.1:6379 … session-svc &
 //! cargo run --release --example watches -- http://127.0.0.1:50051 PID 64
 //! ```
-//! Every watch has a connection of its own, as an edge has. The service should have nothing else to do; PID is its process.
+//! Every watch has its own connection, like an edge. PID is the service, which should be idle otherwise.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that fails says where")]
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]

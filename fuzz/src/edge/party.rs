@@ -1,5 +1,5 @@
-//! A relying party without a browser: reads the provider's documents and refresh answers. Both providers have
-//! the same keys. Each document gets a new relying party, since real ones cache.
+//! A relying party without a browser: reads the provider's documents and refresh answers. Both providers
+//! have the same keys. Each document gets a new relying party, since real ones cache.
 
 use std::sync::OnceLock;
 

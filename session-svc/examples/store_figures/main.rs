@@ -1,5 +1,5 @@
-//! Measures a store: bytes a session takes, what an operation costs and how long it takes as the store grows, that nothing is left
-//! once all has expired, and how long a file takes to open.
+//! Measures a store: bytes per session, cost and latency of operations as it grows, that nothing remains
+//! after expiry, and how long a file takes to open.
 //!
 //! ```text
 //! cargo run --release --example store_figures -- redis://127.0.0.1:6379 100000     at 1/100, 1/10 and all of it
@@ -8,7 +8,7 @@
 //! cargo run --release --example store_figures -- redis://127.0.0.1:6379 1000000 bytes      bytes alone
 //! cargo run --release --example store_figures -- redis://127.0.0.1:6379 1000000 expire     that nothing stays
 //! ```
-//! The store should be empty; on Redis everything is counted, whoever wrote it. Of a cluster all masters are to be among the nodes named.
+//! The store should be empty: on Redis all data counts. For a cluster, name at least all masters.
 
 // The redis client's futures nest deeper than the compiler's default limit.
 #![recursion_limit = "256"]
