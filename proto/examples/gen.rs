@@ -1,6 +1,6 @@
-//! Writes `proto/src/gen` from the `.proto` files. `make gen` runs it; `make lint` fails when the result differs.
+//! Writes `proto/src/gen` from the `.proto` files. `make gen` runs it; `make lint` fails on a difference.
 //!
-//! protox compiles the descriptors in Rust, so no protoc is needed, and building the services runs no code generator.
+//! protox compiles descriptors in Rust: no protoc is needed. Service builds run no code generator.
 
 use std::path::Path;
 

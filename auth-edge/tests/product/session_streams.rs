@@ -22,7 +22,7 @@ use crate::support::{Browser, Stack, Upstream};
 /// The contract's limit between an ending and the end of the last stream.
 const BOUND: Duration = Duration::from_secs(1);
 
-/// Longer than a body on its own.
+/// A body length that no sender here reaches.
 const LONG: usize = 10_000_000;
 
 /// The close frame of an application: 1000.

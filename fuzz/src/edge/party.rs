@@ -62,7 +62,6 @@ fn assert_secure(url: &Url) {
     );
 }
 
-/// The modulus of the provider's signing key, from its key set.
 fn modulus(world: &World) -> String {
     static MODULUS: OnceLock<String> = OnceLock::new();
     let read = || {

@@ -19,7 +19,7 @@ async fn published(bench: &Bench) -> Vec<Value> {
     document["keys"].as_array().expect("a list").clone()
 }
 
-/// A number whose base64url text is this many characters shorter.
+/// A number with this many base64url characters, of six bits each except the last.
 fn modulus(characters: usize) -> String {
     format!("{}w", "v".repeat(characters - 1))
 }

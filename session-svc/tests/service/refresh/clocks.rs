@@ -61,8 +61,7 @@ fn now_ms() -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_with_clocks_apart_neither_expire_a_token_early_nor_serve_it_late() {
     let apart = apart().await;
-    // Within the margin: expired by the fast replica's clock when it is not, and valid by the slow one's when
-    // it has expired.
+    // Five seconds: the fast replica's own clock says expired before that, the slow one's says valid after it.
     let due_ms = now_ms() + 4_999;
     let signed_in = sign_in(&apart.fast.client, &apart.provider, due_ms + MARGIN_MS).await;
     let mut served = Vec::new();

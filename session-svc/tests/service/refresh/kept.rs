@@ -63,7 +63,7 @@ async fn a_provider_that_takes_eight_seconds_costs_each_caller_five_and_nobody_a
     );
 }
 
-/// The earlier work of the call counts as well.
+/// The time of the call's earlier work counts as well.
 #[tokio::test(start_paused = true)]
 async fn a_caller_waits_from_when_its_call_began() {
     let gate = Gate::closed_to(WAIT_MAX);
