@@ -51,6 +51,7 @@ export async function startAnalyticsServer() {
       JSON.stringify(pathname.endsWith("/config") ? CONFIG : { status: status === 200 ? "Ok" : "no" }),
     );
   });
+  server.keepAliveTimeout = 60_000; // longer than the edge keeps connections: else one may close under a request
   // What arrived at a path and was answered so, one by one.
   const received = (path, status) =>
     requests
