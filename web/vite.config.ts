@@ -50,7 +50,7 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: "shell", test: SHELL },
-            // With its dependencies, this chunk would also hold modules of the shell, and public pages would load it all.
+            // With its dependencies, this chunk would hold modules of the shell, and public pages would load it all.
             { name: "guarded", test: GUARDED, includeDependenciesRecursively: false },
           ],
         },

@@ -1,4 +1,4 @@
-// The examples of docs/session-api.md, each run as the program it is against a real session service.
+// Runs each example of docs/session-api.md as a program against a real session service.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -42,26 +42,26 @@ after(async () => {
 
 const minutes = (count) => ({ seconds: BigInt(Math.floor(Date.now() / 1000) + 60 * count), nanos: 0 });
 
-/** Begins a session; `tokens` says which tokens it has. */
+/** Creates a session; `tokens` lists its tokens. */
 function begin(subject, tokens = {}) {
   const usual = { accessToken: `access-of-${subject}`, tokenType: 'Bearer', scope: 'openid orders:read', expiresAt: minutes(30) };
   return sessions.createSession({ issuer: provider.url, user: JSON.stringify({ sub: subject }), tokens: { ...usual, ...tokens } });
 }
 
-/** Begins a session that the provider refuses to refresh. */
+/** Creates a session that the provider refuses to refresh. */
 const beginStale = (subject) => begin(subject, { expiresAt: minutes(-5), refreshToken: 'revoked' });
 
 const byId = async (id) => (await sessions.getSession({ by: { case: 'sessionId', value: id } })).session;
 const end = (id) => sessions.endSession({ by: { case: 'sessionId', value: id } });
 
-/** Starts an example; `at` is the service it talks to. */
+/** Starts an example; `at` is the address of its service. */
 function launch(language, args, { at = service, sessionId = '', tls = {} } = {}) {
   const { command, args: first, env } = EXAMPLES[language];
   const address = language === 'python' || language === 'go' ? at.address : at.url;
   return new Child(language, command, [...first, ...args], { env: { PATH: process.env.PATH, ...env, SESSION_SVC: address, SESSION_ID: sessionId, ...tls } });
 }
 
-/** Runs an example to its end, which has to be a good one, and gives what it wrote. */
+/** Runs an example to its end, checks that it succeeds, and returns its output. */
 async function output(language, args, options) {
   const example = launch(language, args, options);
   const { code } = await example.exited;
@@ -102,7 +102,7 @@ for (const language of Object.keys(EXAMPLES)) {
       const keys = ['a', 'b', 'c'];
       let writing = true;
       const others = (async () => {
-        // Somebody else keeps changing the session: versions go stale all the time.
+        // Another writer keeps changing the session, so versions go stale all the time.
         for (let count = 0; writing; count += 1) {
           const session = await byId(sessionId);
           const attributes = JSON.stringify({ ...JSON.parse(session.attributes), others: count });

@@ -68,7 +68,7 @@ export async function startService(issuer, store, settings = {}) {
     SESSION_ADMIN_LISTEN: `127.0.0.1:${admin}`,
     SESSION_STORE: store === 'file:' ? `file:${join(folder, 'sessions.redb')}` : store,
     SESSION_ENCRYPTION_KEY: randomBytes(32).toString('hex'),
-    SESSION_MAX_PER_SUBJECT: '0', // what is listed over several pages is more than a person has usually
+    SESSION_MAX_PER_SUBJECT: '0', // the tests for paging need more sessions than one person usually has
     OIDC_ISSUER_URL: issuer,
     OIDC_CLIENT_ID: 'vestibule',
     OIDC_CLIENT_SECRET: randomBytes(16).toString('hex'),

@@ -1,5 +1,5 @@
-// compose.yaml, on real containers: what `docker compose up` gives somebody who has nothing but containers. The images are those that
-// dev/test.mjs has made; Redis is made of Debian's packages, for there may be no registry.
+// Tests compose.yaml on real containers: the result of `docker compose up` on a machine with nothing but containers.
+// dev/test.mjs has built the images. Redis is made of Debian's packages, because there may be no registry.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import dns from 'node:dns';
@@ -55,7 +55,7 @@ test('one command brings everything up, and says where to go and who can sign in
   for (const { email, password } of ACCOUNTS) assert.match(welcome(), new RegExp(`${email} +${password}`));
 });
 
-// Browsers take names below localhost for this machine; not every resolver does.
+// Browsers resolve names below localhost to this machine; not every resolver does.
 const localhost = (name, options, done) => dns.lookup(name.endsWith('.localhost') ? '127.0.0.1' : name, options, done);
 const newClient = () => Object.assign(new Client(), { agent: new http.Agent({ lookup: localhost }) });
 const client = newClient();
@@ -94,9 +94,9 @@ test('down and up again keeps the sessions, too: they are in volumes', async () 
   compose('down', '--timeout', '10');
   compose('up', '--detach', '--no-build');
   await until(UP_MS, isWelcomed(1), logs);
-  // The edge answers before it has reached the session service: 503, and nobody is signed out.
+  // The edge answers 503 before it has reached the session service; no user is signed out.
   await until(UP_MS, async () => (await client.me(stack)).status !== 503, logs);
   assert.equal((await client.me(stack)).json().email, ACCOUNTS[0].email);
-  // A sign-in may still find a session service that has not reached its store.
+  // A sign-in may still meet a session service that has not reached its store.
   await until(UP_MS, () => newClient().signIn(stack).then(() => true, () => false), logs);
 });

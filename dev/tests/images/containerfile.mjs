@@ -1,4 +1,4 @@
-// The Containerfile and what a builder makes of its parts, for tests.
+// Parses the Containerfile and the files that its stages copy, for tests.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { buildFiles } from '../../lib/containers.mjs';
 import { ROOT } from '../../stack.mjs';
 
-/** The stages: `{name, base, lines}`, and before them `args`, by name. */
+/** The stages: `{name, base, lines}`, and the `args` before them, by name. */
 export function containerfile() {
   const text = readFileSync(join(ROOT, 'Containerfile'), 'utf8').replace(/\\\n/g, ' ');
   const lines = text.split('\n').map((line) => line.trim()).filter((line) => line && !line.startsWith('#'));
@@ -21,7 +21,7 @@ export function containerfile() {
   return { args, stages, stage: (name) => stages.find((stage) => stage.name === name) };
 }
 
-/** What the COPY lines of a stage bring out of the context, as a builder reads them, in a folder that `use` gets and that is gone afterwards. */
+/** The files that the COPY lines of a stage take from the context, in a temporary folder that `use` receives. */
 export async function withCopied(stage, use, { context = ROOT } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-context-'));
   try {

@@ -1,5 +1,5 @@
-// What the builder of the images gets: every source the programs are made of, and nothing that is no source. The builds themselves are
-// in `node dev/images.mjs --default`, which takes many minutes.
+// The build context of the images holds every source of the programs and nothing else. The builds themselves run
+// with `node dev/images.mjs --default`, which takes many minutes.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ const members = workspace.packages.map(({ manifest_path: manifest }) => relative
 const folders = [...new Set([...members, ...workspace.packages.flatMap(({ dependencies }) => dependencies.flatMap(({ path }) => (path ? relative(ROOT, path) : [])))])];
 const tracked = (folder) => execFileSync('git', ['ls-files', '--', folder], { cwd: ROOT, encoding: 'utf8' }).trim().split('\n');
 
-/** What is wrong with a copy of the workspace. */
+/** The errors in a copy of the workspace. */
 function faults(copy) {
   const { status, stderr } = metadata(copy);
   const missing = folders.flatMap(tracked).filter((file) => existsSync(join(ROOT, file)) && !existsSync(join(copy, file)));

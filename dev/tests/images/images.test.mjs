@@ -1,5 +1,5 @@
-// The images dev/test.mjs has made with dev/images.mjs, from programs in the development profile: they start FROM scratch, as nobody
-// in particular, on a file system they cannot write to, and hold what they should and nothing else.
+// The images that dev/test.mjs builds with dev/images.mjs, from programs in the development profile. They start
+// FROM scratch, as an unnamed user, on a read-only file system, and hold the expected files and nothing else.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -44,7 +44,7 @@ for (const [name, values] of Object.entries(SETTINGS)) {
   });
 }
 
-/** Paths and modes in an image, but for the folders; and what some of them hold. */
+/** Paths and modes in an image, without the folders; and the content of some files. */
 function contents(name) {
   const id = podman('create', imageName(name)).stdout.trim();
   try {
@@ -61,7 +61,7 @@ function contents(name) {
   }
 }
 
-// what the runtime puts into every container
+// the files that the runtime puts into every container
 const OF_THE_RUNTIME = /^(dev|etc\/(hosts|hostname|resolv\.conf|mtab)|proc|run|sys)(\/|$)/;
 
 const PROGRAMS = [['edge', 'auth-edge'], ['session-svc', 'session-svc'], ['web', 'static-web-server']];
@@ -85,7 +85,7 @@ test('what an image is made of travels with its licences', () => {
 
 test('no path of this machine is in a program', () => {
   for (const [name, program] of PROGRAMS) {
-    // With its debug information a program is hundreds of megabytes: it stays bytes.
+    // With debug information a program is hundreds of megabytes, so it is not decoded to text.
     const bytes = contents(name).read(program);
     for (const path of [ROOT.replace(/\/$/, ''), process.env.CARGO_HOME ?? join(process.env.HOME, '.cargo')]) {
       const at = bytes.indexOf(`${path}/`);
@@ -96,7 +96,7 @@ test('no path of this machine is in a program', () => {
 
 test('no program holds the time of its compilation', () => {
   for (const [name, program] of PROGRAMS) {
-    // Texts of C end with a NUL: each is a line to grep.
+    // C strings end with a NUL: each becomes a line for grep.
     const times = spawnSync('grep', ['--null-data', '--text', '--line-regexp', '--extended-regexp', '[0-9]{2}:[0-9]{2}:[0-9]{2}|[A-Z][a-z]{2} [ 0-9][0-9] [0-9]{4}'], { input: contents(name).read(program), encoding: 'utf8' });
     assert.deepEqual(times.stdout.split('\0').filter((time) => time && !['00:00:00', 'Jan  1 1970'].includes(time)), [], program);
   }

@@ -18,14 +18,14 @@ import { Client } from '../product/client.mjs';
 const OVERLAY = join(ROOT, 'k8s/overlays/dev');
 const TAG = process.env.IMAGE_TAG || 'dev';
 const ASK_MS = 50;
-const REFUSED_MAX_MS = 12_000; // a master that is gone: the Sentinels wait 4 s, and elect
+const REFUSED_MAX_MS = 12_000; // after a lost master, the Sentinels wait 4 s and then elect another
 const FOUND_MS = 60_000;
 
 const stack = { edgeUrl: 'http://127.0.0.1:3000', accounts: ACCOUNTS };
 const localhost = (name, options, done) => dns.lookup(name.endsWith('.localhost') ? '127.0.0.1' : name, options, done);
 const person = Object.assign(new Client(), { agent: new http.Agent({ lookup: localhost }) });
 
-/** The image of a manifest: ours by tag, Redis by the one made here. */
+/** The local image for an image of the manifests: ours by tag, Redis by the one made here. */
 const image = (name) => (/(^|\/)redis:/.test(name) ? REDIS_IMAGE : name.replace(/:dev$/, `:${TAG}`));
 
 let cluster;
@@ -39,7 +39,7 @@ before(async () => {
 });
 after(() => cluster?.close());
 
-/** Asks who is signed in while `does` runs and for a moment longer; returns the wrong answers and the longest time without a good one. */
+/** Polls the profile while `does` runs and a moment longer; returns wrong responses and the longest outage. */
 async function watch(does) {
   let isOver = false;
   const seen = { wrong: [], refusedMs: 0, signedOut: 0 };

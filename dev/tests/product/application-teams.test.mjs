@@ -1,5 +1,5 @@
-// The commands of docs/kubernetes/application-teams.md that prove an application closed, as they stand: against an edge of ours in place of
-// `https://$HOST`. The third needs a cluster with network policies.
+// Runs the commands of docs/kubernetes/application-teams.md that prove that an application is closed, against an
+// edge of this stack in place of `https://$HOST`. The third command needs a cluster with network policies.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,17 +1,17 @@
-// Clients that want the edge for themselves, all at once, each kind from an address of its own. Runs as a process of its own
-// (`node attackers.mjs PORT SECONDS`), so that whoever measures what others notice does not wait for it.
+// Clients that attack the edge, all at once, each kind from a separate address. Runs as a separate process
+// (`node attackers.mjs PORT SECONDS`), so that its work does not delay the measurements.
 import net from 'node:net';
 
 import { END_HEADERS, END_STREAM, HEADERS, SETTINGS, PING, field, frame, head, post, settings, text } from './frames.mjs';
 
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 const INITIAL_WINDOW_SIZE = 4;
-const ASK_AGAIN_MS = 4_000; // what one packet does is shown, not what it costs to read many
-const AGAIN_MS = 1_000; // a connection that was ended is opened again
+const ASK_AGAIN_MS = 4_000; // this tests the effect of one packet, not the cost of reading many
+const AGAIN_MS = 1_000; // a closed connection is opened again after this
 
-/** How much of everything. Each kind of attack has an address of its own, so that none of them is held back by another. */
+/** The size of each attack. Each kind has a separate address, so that a limit on one does not hold back another. */
 const IDLE = 16_384;
-const IDLE_BURST = 50; // opened every 100 ms, those that were ended anew: the queue of the listener is not what is tested
+const IDLE_BURST = 50; // opened every 100 ms in place of closed ones: the listener's queue is not under test
 const CALLS = { connections: 5, streams: 1_024 };
 const TRICKLES = 300;
 const TRICKLE_MS = 2_000;
@@ -22,7 +22,7 @@ const STATUS_CONNECTIONS = 64;
 
 const odd = (at) => 2 * at + 1;
 
-/** A connection that is opened again whenever it ends; `say` writes to it. */
+/** A connection that reopens whenever it ends; `say` writes to it. */
 function kept(port, localAddress, say) {
   const open = () => {
     const socket = net.connect({ port, host: '127.0.0.1', localAddress });
@@ -33,7 +33,7 @@ function kept(port, localAddress, say) {
   open();
 }
 
-/** The same over HTTP/2: `streams` requests, and more of them as long as the connection lasts. */
+/** The same over HTTP/2: `streams` requests, and further ones while the connection lasts. */
 function http2(port, localAddress, { streams, request, first = settings({}), acknowledges = true }) {
   kept(port, localAddress, (socket) => {
     socket.write(Buffer.concat([PREFACE, first]));
@@ -60,14 +60,14 @@ function http2(port, localAddress, { streams, request, first = settings({}), ack
 const GRPC_WEB = [field('content-type', 'application/grpc-web+proto'), field('x-csrf', '1'), field('sec-fetch-site', 'same-origin')];
 
 export const ATTACKS = {
-  /** Calls whose message never comes. */
+  /** gRPC calls whose message never arrives. */
   calls(port, address) {
     const asked = post('/session.v1.BrowserSessionService/GetCurrentSession', ...GRPC_WEB);
     for (let at = 0; at < CALLS.connections; at += 1) {
       http2(port, address, { streams: CALLS.streams, request: (stream) => frame(HEADERS, END_HEADERS, stream, asked) });
     }
   },
-  /** Bodies, towards a server behind the edge, that come byte by byte. */
+  /** Request bodies that reach a server behind the edge byte by byte. */
   trickles(port, address) {
     for (let at = 0; at < TRICKLES; at += 1) {
       kept(port, address, (socket) => {
@@ -80,7 +80,7 @@ export const ATTACKS = {
       });
     }
   },
-  /** Small heads that unpack to large ones: one cookie, held in the table of fields, named again and again. */
+  /** Small heads that decompress to large ones: repeated references to one cookie in the HPACK table. */
   bombs(port, address) {
     const cookie = Buffer.concat([Buffer.from([0x40]), text('cookie'), text(`a=${'b'.repeat(3_900)}`)]);
     const again = Buffer.alloc(BOMBS.copies, 0xbe);
@@ -91,7 +91,7 @@ export const ATTACKS = {
       });
     }
   },
-  /** Files asked for by a client that takes nothing, or a byte, of them. */
+  /** Requests for files by a client that reads nothing, or one byte, of the response. */
   still(port, address) {
     for (let at = 0; at < STILL.connections; at += 1) {
       http2(port, address, {
@@ -101,7 +101,7 @@ export const ATTACKS = {
       });
     }
   },
-  /** Requests without a session, each as soon as the one before is answered: what a flood costs in log. */
+  /** Requests without a session, one after another: they show the cost of a flood in log records. */
   status(port, address) {
     const request = 'GET /api/auth/status HTTP/1.1\r\nHost: a\r\n\r\n';
     for (let at = 0; at < STATUS_CONNECTIONS; at += 1) {
@@ -110,7 +110,7 @@ export const ATTACKS = {
       });
     }
   },
-  /** Connections that say nothing, or speak HTTP/2 and ask for nothing. */
+  /** Connections that send nothing, or speak HTTP/2 without a request. */
   idle(port, address) {
     let open = 0;
     setInterval(() => {

@@ -1,4 +1,4 @@
-// The audit log of the real programs: who did what, by one request ID everywhere, in a stream of its own.
+// The audit log of the real programs: who did what, with one request ID everywhere, in a separate stream.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ after(async () => {
 const linesOf = (path) => readFileSync(path, 'utf8').split('\n').filter(Boolean);
 const records = (service) => linesOf(file(service)).map((line) => JSON.parse(line));
 
-/** The records that match, once there are so many. */
+/** Waits for this number of matching records and returns them. */
 async function recorded(service, matches, count = 1) {
   let found = [];
   await until(PATIENCE_MS, () => {
@@ -44,7 +44,7 @@ async function recorded(service, matches, count = 1) {
   return found;
 }
 
-/** An operator's command: its exit code and its JSON document. */
+/** Runs an operator's command; returns its exit code and its JSON document. */
 function operator(...args) {
   const { status, stdout, stderr } = spawnSync(binary('session-svc'), [...args, '--json'], { encoding: 'utf8', env: { PATH: process.env.PATH, OIDC_ISSUER_URL: stack.issuer } });
   assert.ok(stdout, stderr);

@@ -1,4 +1,4 @@
-// The checker, by histories made by hand: one that is well, and for each rule what it has to find, and what it has to let pass.
+// Tests the checker with handwritten histories: a valid one, and for each rule what it must find and must accept.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -36,7 +36,7 @@ test('the figures of a history are counted', () => {
   assert.deepEqual([counts.sessions, counts.endings, counts.refreshes, counts.alive, counts.over], [1, 1, 1, 3, 1]);
 });
 
-// nobody is signed out without a cause
+// no user is signed out without a cause
 breaks('signed-out', 'an answer says over, and nobody ended it', ...begun, over(3_000));
 breaks('signed-out', 'it says so before the ending began', ...begun, over(3_000), request('operator-ends', 4_000, { grpc: 0, edge: undefined, status: undefined }));
 breaks('signed-out', 'the cookie is cleared', ...begun, me(3_000, { set: 'cleared' }));
@@ -48,7 +48,7 @@ holds('what another browser of the same person ends', ...begun, signIn(1_500, 's
 breaks('signed-out', 'what another person ends', ...begun, signIn(1_500, 's2', 'c2', { who: 'grace' }), request('end-others', 3_000, { session: 's2', who: 'grace', grpc: 0 }), over(3_100));
 holds('a session that began after everything was ended stays', request('operator-ends-all', 500, { grpc: 0, session: undefined, edge: undefined, status: undefined }), ...begun, me(5_000));
 
-// over is over
+// an ended session stays ended
 breaks('honoured', 'by an edge, for longer than the bound', ...begun, request('sign-out', 3_000, { status: 302 }), me(4_011));
 breaks('honoured', 'after the provider was answered', ...begun, { type: 'provider', kind: 'told', at: 3_000, sid: 'p1' }, me(4_001));
 breaks('honoured', 'after an answer called it over', ...begun, request('operator-ends', 2_900, { grpc: 14, edge: undefined, status: undefined }), fault('kill', 2_800, 2_950, { target: 'redis' }), over(3_000), me(4_100));
@@ -60,7 +60,7 @@ const slowly = [first, fault('hold', 1_010, 4_000, { from: 'edge', to: 'session'
 breaks('honoured', 'a session whose person was signed out while it was being created', ...slowly, endsAll(2_500), me(4_200));
 holds('a session that may have been created after its person was signed out', ...slowly, endsAll(1_500), me(4_200));
 
-// one grant per expiry, and what it brought stays
+// one grant per expiry, and later requests see its result
 breaks('one-grant', 'twice within an expiry', ...begun, refresh(6_000, 1, 2), refresh(6_400, 2, 3));
 holds('a clock that is ahead', ...begun, refresh(6_000, 1, 2), fault('clock', 6_100, 7_000, { target: 'session', ms: 4_000 }), refresh(6_400, 2, 3));
 breaks('one-grant', 'a refresh token twice', ...begun, refresh(6_000, 1, 2), { type: 'provider', kind: 'refused', at: 6_050, grantType: 'refresh_token', presented: 'r1', error: 'invalid_grant' });
@@ -78,14 +78,14 @@ breaks('signed-out', 'another account was disabled', ...begun, { ...disabled(2_5
 breaks('disabled', 'a session that stays', ...begun, { type: 'left', who: 'alan', begin: 93_000, end: 183_000, ok: false });
 breaks('stale-token', 'an older token after a newer one', ...begun, refresh(6_000, 1, 2), app(6_100, 't2'), app(7_200, 't1'));
 
-// nobody gets what is another's
+// no user receives another user's data
 breaks('mixed-up', 'another person', ...begun, me(3_000, { sub: 'grace' }));
 const second = [granted(1_105, 'authorization_code', { code: 'c2', grant: 'g2', sid: 'p2', access: 't9', refresh: 'r9' }), signIn(1_100, 's2', 'c2')];
 breaks('mixed-up', 'the same person, another session', ...begun, ...second, app(3_000, 't9', { session: 's2', handle: 'handle of s1' }));
 breaks('mixed-up', 'a token of another session', ...begun, ...second, app(3_000, 't1', { session: 's2' }));
 breaks('mixed-up', 'a cookie of another session', ...begun, ...second, me(3_000, { set: 's2' }));
 
-// what cannot be answered is a clear 503, and no longer than that
+// unanswerable requests receive a clear 503, and only until recovery
 const away = (begin, more = {}) => request('me', begin, { status: 503, retryAfter: true, error: 'ERR_SESSION_SERVICE_UNAVAILABLE', ...more });
 breaks('unavailable', 'while nothing is broken', ...begun, away(3_000));
 breaks('unavailable', 'while keys change', ...begun, fault('new-keys', 2_900, 4_000), away(3_000));
@@ -104,7 +104,7 @@ breaks('unavailable', 'too late', ...begun, me(3_000, { end: 13_100 }));
 breaks('recovery', 'too late', ...begun, { type: 'recovery', begin: 90_000, end: 95_100, ok: true });
 breaks('recovery', 'never', ...begun, { type: 'recovery', begin: 90_000, end: 91_000, ok: false });
 
-// what is left
+// the resources that remain
 const grown = (more) => ({ type: 'growth', name: 'edge', at: 99_000, before: figures, after: { ...figures, ...more } });
 breaks('growth', 'descriptors', ...begun, grown({ descriptors: 90 }));
 breaks('growth', 'memory', ...begun, grown({ bytes: 500 << 20 }));

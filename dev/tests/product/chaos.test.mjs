@@ -1,4 +1,4 @@
-// Half a minute of faults for each way to keep sessions, and every rule for each.
+// Half a minute of faults for each kind of session store, judged by every rule.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { join } from 'node:path';
@@ -9,10 +9,10 @@ import { readHistory } from '../../chaos/history.mjs';
 import { runSeed } from '../../chaos/run.mjs';
 import { topologyOf } from '../../chaos/schedule.mjs';
 
-// One seed for each way to keep sessions, in each of which keys change; and one whose bytes between edge and session service are late or stop.
+// One seed for each kind of store, each with key changes; and one where links to session services are slow or stop.
 const RUNS = [{ seed: 13 }, { seed: 11 }, { seed: 3 }, { seed: 45, kinds: ['delay', 'hold', 'hold-one-way'] }];
 const SECONDS = 30;
-const LEAST = { faults: 3, requests: 300, alive: 200, over: 10, sessions: 20, endings: 10, refreshes: 8 }; // so that there was something to judge
+const LEAST = { faults: 3, requests: 300, alive: 200, over: 10, sessions: 20, endings: 10, refreshes: 8 }; // minimums that make a run meaningful
 
 const folderOf = (seed) => join(PLACE, String(seed));
 const AT_ONCE = 2; // people, faults and settling leave a core idle most of the time

@@ -1,4 +1,4 @@
-// A browser without a window: cookies by origin, no redirects followed unless asked.
+// A browser without a window: separate cookies for each origin; follows redirects only on request.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 
@@ -10,10 +10,10 @@ export const NAVIGATION = {
   'sec-fetch-site': 'none',
 };
 
-/** The longest head that an answer of the edge's own may have: nginx reads it into one buffer of a memory page. */
+/** The longest head of the edge's own responses: nginx reads a head into one buffer of a memory page. */
 const LONGEST_HEAD = 4096;
 
-/** Fails where an answer of the edge's own has a longer head. */
+/** Fails if one of the edge's own responses has a longer head. */
 function measureHead({ statusCode, statusMessage, rawHeaders, headers }, url) {
   if (headers['cross-origin-resource-policy'] !== 'same-origin') return;
   let bytes = `HTTP/1.1 ${statusCode} ${statusMessage}\r\n\r\n`.length;
@@ -22,7 +22,7 @@ function measureHead({ statusCode, statusMessage, rawHeaders, headers }, url) {
 }
 
 /**
- * One request, exactly as given: fetch() would add Fetch Metadata of its own and join what is sent twice.
+ * Sends one request unchanged: fetch() would add its own Fetch Metadata and join repeated headers.
  * @returns {Promise<{status: number, headers: Headers, text: string, json: () => any}>}
  */
 export function request(url, { method = 'GET', headers = {}, body, agent = false } = {}) {
@@ -52,9 +52,9 @@ export function request(url, { method = 'GET', headers = {}, body, agent = false
 export class Client {
   /** origin → name → value */
   jars = new Map();
-  /** Everything any response carried, for asserting on what the browser has seen. */
+  /** The content of all responses, for assertions on everything that the browser has received. */
   seen = [];
-  /** What keeps connections open between requests; without one each request has a connection of its own. */
+  /** Keeps connections open between requests; without it each request opens a connection. */
   agent = false;
 
   cookies(url) {
@@ -83,7 +83,7 @@ export class Client {
     return this.fetch(url, { ...init, headers: { ...NAVIGATION, ...init.headers } });
   }
 
-  /** Follows redirects until a page answers, or until `stopAt(url)` says that the next one is not to be fetched. */
+  /** Follows redirects to a page, or until `stopAt(url)` is true for the next address, which it does not request. */
   async follow(url, stopAt = () => false) {
     for (let hop = 0; hop < 12; hop += 1) {
       const answer = await this.navigate(url);
@@ -96,11 +96,11 @@ export class Client {
     throw new Error(`too many redirects, the last to ${url}`);
   }
 
-  /** Signs in up to, and not including, the callback: gives the callback's URL. */
+  /** Signs in up to, but not including, the callback; returns the callback's URL. */
   async authorize(stack, { account = stack.accounts[0], login = '/api/auth/login' } = {}) {
     const isCallback = (url) => new URL(url).pathname.startsWith('/api/auth/callback');
     const page = await this.follow(new URL(login, stack.edgeUrl).href, isCallback);
-    if (page.location) return page.location; // the provider knows this browser already
+    if (page.location) return page.location; // the provider already knows this browser
     assert.equal(page.status, 200, page.text);
     const body = new URLSearchParams({ email: account.email, password: account.password });
     const answer = await this.navigate(`${page.url}/login`, { method: 'POST', body });
@@ -111,7 +111,7 @@ export class Client {
     return back.location;
   }
 
-  /** Signs in; gives the callback's answer. */
+  /** Signs in; returns the response to the callback. */
   async signIn(stack, options) {
     const answer = await this.navigate(await this.authorize(stack, options));
     assert.equal(answer.status, 302, answer.text);

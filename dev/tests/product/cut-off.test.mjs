@@ -1,4 +1,4 @@
-// Session services that are cut off: their connections stand, new ones are accepted, and nothing is ever answered.
+// Session services that are cut off: connections stay open and new ones are accepted, but no response ever comes.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
@@ -13,7 +13,7 @@ let stack;
 let person;
 
 before(async () => {
-  // No cache: every request asks.
+  // Without a cache, every request calls the session service.
   stack = await startStack({ store: 'redis', sessionServices: 2, edgeEnv: { EDGE_SESSION_CACHE_SECS: '0' } });
   person = new Client();
   await person.signIn(stack);
@@ -26,7 +26,7 @@ after(async () => {
 
 const signal = (name, ...processes) => processes.forEach((process_) => process.kill(stack.pid(process_), name));
 const isStopped = (name) => / T /.test(readFileSync(`/proc/${stack.pid(name)}/stat`, 'utf8'));
-/** On a busy machine a process goes on until the first of its threads takes the signal. */
+/** On a busy machine a process keeps running until the first of its threads takes the signal. */
 async function freeze(...processes) {
   signal('SIGSTOP', ...processes);
   await until(PATIENCE_MS, () => processes.every(isStopped), () => `${processes} went on after SIGSTOP`);

@@ -1,11 +1,11 @@
-// The command `doctor` of both programs, as tests and the manual run it.
+// Runs the command `doctor` of both programs, for tests and by hand.
 import { spawn } from 'node:child_process';
 
 import { binary } from '../../stack.mjs';
 
 const LONGEST_MS = 60_000;
 
-/** Settings of the edge and of the session service of a stack, for a command beside them. */
+/** The settings of a stack's edge and session service, for a command that runs next to them. */
 export function settingsOf(stack) {
   const provider = { OIDC_ISSUER_URL: stack.issuer, OIDC_CLIENT_ID: 'vestibule-dev', OIDC_CLIENT_SECRET: stack.secrets.client };
   return {
@@ -15,7 +15,7 @@ export function settingsOf(stack) {
   };
 }
 
-/** Runs a program with these settings and no others: `{status, stdout, stderr}`. */
+/** Runs a program with only these settings: `{status, stdout, stderr}`. */
 export function run(program, args, env) {
   return new Promise((resolve, reject) => {
     const child = spawn(binary(program), args, { env });

@@ -1,4 +1,4 @@
-// Does it fit? `doctor` of both programs against the real provider, with the right settings and with wrong ones.
+// Runs `doctor` of both programs against the real provider, with correct and with wrong settings.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -38,7 +38,7 @@ function certified(name, extension = 'subjectAltName=DNS:localhost') {
   return { ca: file('ca.pem'), certificate: file('pem'), key: file('key') };
 }
 
-/** A server of a test on a free port of loopback, closed with everything it has open. */
+/** A test server on a free port of loopback; closing it also closes its open connections. */
 async function serve(server) {
   const open = new Set();
   server.on('connection', (socket) => open.add(socket));
@@ -49,7 +49,7 @@ async function serve(server) {
   };
 }
 
-/** A provider's discovery document under another issuer; everything else is where it was. */
+/** A provider's discovery document under another issuer; all endpoints stay where they are. */
 async function documentAs(issuer, changes = {}) {
   const document = await (await fetch(`${stack.issuer}/.well-known/openid-configuration`)).json();
   return JSON.stringify({ ...document, issuer, ...changes });
@@ -75,7 +75,7 @@ test('the addresses to register are those the edge uses', async () => {
   assert.equal(found('redirect_uri', 'Register').found, at('/api/auth/callback'));
   assert.equal(found('backchannel_logout_uri', 'Register').found, at('/api/auth/backchannel-logout'));
   assert.equal(found('initiate_login_uri', 'Register').found, at('/api/auth/login'));
-  // Who is not signed in lands at once where the provider would send others.
+  // A browser without a session is redirected at once to where the provider would send others.
   const landing = await new Promise((resolve) => { http.get(at('/api/auth/logout'), (response) => { response.resume(); resolve(response.headers.location); }); });
   assert.equal(found('post_logout_redirect_uri', 'Register').found, landing);
   const more = await doctor('auth-edge', { ...settings.edge, EDGE_FRONTCHANNEL_LOGOUT: 'true' });

@@ -1,4 +1,4 @@
-// A master of Redis that an operator replaces, under load on two session services and three edges: one round of `make failover`.
+// An operator replaces a Redis master under load on two session services and three edges: one `make failover` round.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 

@@ -1,4 +1,4 @@
-// What people see when something is down, killed or restarted, and that nobody is signed out by it.
+// Shows what people see when a process is down, killed or restarted, and that no user is signed out by it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -11,7 +11,7 @@ test('the session service refreshes an access token that expires', async (t) => 
   t.after(() => refreshing.stop());
   const person = new Client();
   await person.signIn(refreshing);
-  // The margin is half of the lifetime of 2 s, so every request a second later finds the token expired; each gets one that works.
+  // The margin is half of the 2 s lifetime, so requests a second apart find the token expired and get a fresh one.
   const headers = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin', accept: 'application/json' };
   const tokens = new Set();
   for (let count = 0; count < 3; count += 1) {
@@ -33,7 +33,7 @@ test('a refresh while the provider is down loses nothing', async (t) => {
   await person.signIn(refreshing);
   const ask = () => person.fetch(`${refreshing.edgeUrl}/api/auth/access-token`, { headers: { 'x-csrf': '1', 'sec-fetch-site': 'same-origin' } });
   let last;
-  await refreshing.kill('idp'); // by SIGTERM: the provider writes down the grants it gave
+  await refreshing.kill('idp'); // by SIGTERM, so that the provider saves its grants
   try {
     await until(10_000, async () => (await ask()).status === 503, () => 'an expired token with the provider down is not 503');
     assert.equal((await person.me(refreshing)).status, 200);

@@ -6,7 +6,7 @@ import { complaints, flood } from '../../flood.mjs';
 import { ATTACKS } from './attackers.mjs';
 
 const SECONDS = 8;
-// The flood of requests takes every processor there is, which other tests share: `make flood` has it alone, with release programs if asked.
+// The flood of requests takes every core, which other tests need. `make flood` includes it, with release programs.
 const ONLY = Object.keys(ATTACKS).filter((name) => name !== 'status');
 
 test('under all attacks on memory at once the edge stays within its memory and serves others', async () => {

@@ -1,4 +1,4 @@
-// HTTP/2 by hand: frames as nobody's browser sends them (RFC 9113), heads without Huffman coding (RFC 7541).
+// HTTP/2 by hand: frames that no browser sends (RFC 9113), heads without Huffman coding (RFC 7541).
 import net from 'node:net';
 
 export const [DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION] = [0, 1, 2, 3, 4, 6, 7, 8, 9];
@@ -15,7 +15,7 @@ export function frame(type, flags, stream, payload = Buffer.alloc(0)) {
   return Buffer.concat([head, payload]);
 }
 
-/** SETTINGS of these values by their number. */
+/** A SETTINGS frame with these values, by number. */
 export function settings(values) {
   const entries = Object.entries(values).map(([id, value]) => {
     const entry = Buffer.alloc(6);
@@ -44,15 +44,15 @@ export function text(value) {
 
 export const field = (name, value) => Buffer.concat([Buffer.from([0]), text(name), text(value)]);
 
-/** GET of a path, with further fields; indices are those of the static table. */
+/** GET of a path with additional fields; indices refer to the static table. */
 export const head = (path, ...fields) => Buffer.concat([Buffer.from([0x82, 0x86, 0x04]), text(path), Buffer.from([0x01]), text('a'), ...fields]);
 
 /** The same for POST. */
 export const post = (path, ...fields) => Buffer.concat([Buffer.from([0x83, 0x86, 0x04]), text(path), Buffer.from([0x01]), text('a'), ...fields]);
 
 /**
- * Sends these frames and collects the other side's until `enough(frames)`, or until it hangs up. Where `reads` is no, nothing
- * that comes is taken, and it ends when everything is sent or nothing more can be.
+ * Sends these frames and collects the received ones until `enough(frames)` or the peer closes. If `reads` is false,
+ * it reads nothing, and ends when everything is sent or the peer accepts no more.
  */
 export function speak(port, frames, { enough = () => false, reads = true, first = settings({}) } = {}) {
   return new Promise((resolve, reject) => {
@@ -81,7 +81,7 @@ export function speak(port, frames, { enough = () => false, reads = true, first 
   });
 }
 
-/** Whether there is room again; a peer that takes nothing while nobody reads what it says is waited for no longer than this. */
+/** Whether there is room again. Waits at most 2 s for a peer that stops reading while its output is not read. */
 function drained(socket, reads) {
   return new Promise((resolve) => {
     const full = reads ? undefined : setTimeout(() => resolve(false), 2_000);

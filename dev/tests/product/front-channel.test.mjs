@@ -1,4 +1,4 @@
-// Front-channel logout with a real Redis: whoever guesses leaves nothing behind.
+// Front-channel logout with a real Redis: requests with guessed values store nothing.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import http from 'node:http';
@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => stack?.stop());
 
-/** All keys with what they hold, streams by their length. */
+/** All keys with their values; streams with their length. */
 function holdings() {
   const redis = (...args) => execFileSync('redis-cli', ['-p', String(redisPort), ...args], { encoding: 'utf8' }).trim();
   const streams = redis('--scan').split('\n').filter((name) => redis('TYPE', name) === 'stream').sort();

@@ -1,8 +1,8 @@
-// Just enough of gRPC for tests that look at raw answers: calls without a client library, and readers of a few fields.
+// The gRPC subset for tests of raw responses: calls without a client library, and readers of a few fields.
 import { once } from 'node:events';
 import http2 from 'node:http2';
 
-const FRAME_HEAD = 5; // a flag and four bytes of length before each message
+const FRAME_HEAD = 5; // a flag and a length of four bytes before each message
 
 function varintOf(value) {
   const bytes = [];
@@ -56,8 +56,8 @@ function frame(message) {
 }
 
 /**
- * Calls `method` of the session service. `ended` resolves with `{status, raw}`: the status code, and all headers and bytes
- * that came as one text; `messages` grows as they come; `close` hangs up.
+ * Calls `method` of the session service. `ended` resolves with `{status, raw}`: the status code, and all received
+ * headers and bytes as one text. `messages` grows as they arrive; `close` closes the stream.
  */
 export function open(url, method, message = Buffer.alloc(0), messages = []) {
   const session = http2.connect(url);
@@ -95,21 +95,21 @@ export function open(url, method, message = Buffer.alloc(0), messages = []) {
   return call;
 }
 
-/** A call to its end. */
+/** Makes a call and waits for its end. */
 export async function invoke(url, method, message) {
   const call = open(url, method, message);
   const { status, raw } = await call.ended;
   return { status, raw, messages: call.messages };
 }
 
-/** A collector of traces that keeps every byte sent to it; over TLS with the options of tls.createServer. */
+/** A trace collector that keeps every received byte; over TLS if it has options for tls.createServer. */
 export async function startCollector(tls) {
   const received = [];
   const server = tls ? http2.createSecureServer(tls) : http2.createServer();
   server.on('stream', (stream, headers) => {
     received.push(Buffer.from(JSON.stringify(headers)));
     stream.on('data', (chunk) => received.push(chunk)).on('error', () => {}).on('end', () => {
-      if (stream.destroyed) return; // the collector was stopped meanwhile
+      if (stream.destroyed) return; // the collector was stopped in the meantime
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
       stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
       stream.end(frame(Buffer.alloc(0)));

@@ -1,5 +1,5 @@
-// HTTP/2 as an attacker speaks it, against the port of browsers and the port of the session service: each abuse costs its own
-// connection at most, others are served, and memory does not grow with what is sent.
+// HTTP/2 attacks on the browsers' port and on the session service's port. Each attack loses at most its connection,
+// other clients get responses, and memory does not grow with the received bytes.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const [HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE] = [1, 4];
 const FLOW_CONTROL_ERROR = 3;
 const STATUS_431 = Buffer.from([0x48, 0x83, 0x69, 0x90, 0xff]); // :status, and 431 in the Huffman code of HPACK
 const GROWTH_MIB = 64; // buffers of a few connections, and the allocator's slack in a debug program
-const STREAMS = 100; // as many as the edge takes
+const STREAMS = 100; // the most that the edge accepts
 const GRPC = [field('content-type', 'application/grpc'), field('te', 'trailers')];
 
 let stack;
@@ -54,7 +54,7 @@ for (const [name, party] of Object.entries(PARTIES)) {
     const resident = () => Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${stack.pid(name)}/status`, 'utf8'))[1]) / 1024;
     const over = ({ got, closed }) => closed || got.some(({ type }) => type === GOAWAY);
 
-    /** Does it, then sees that others are served and that the process is about as large as before. */
+    /** Runs the attack, then checks that others get responses and that the process size is about the same. */
     async function attack(does) {
       await party.serves();
       const before = resident();
@@ -68,7 +68,7 @@ for (const [name, party] of Object.entries(PARTIES)) {
       test(`answers that a window of ${window} byte lets nobody send`, async () => {
         const requests = many(STREAMS, (at) => frame(HEADERS, END_HEADERS | (name === 'edge' ? END_STREAM : 0), odd(at), party.ask()));
         const messages = name === 'edge' ? Buffer.alloc(0) : many(STREAMS, (at) => frame(DATA, END_STREAM, odd(at), Buffer.alloc(5)));
-        // Every answer has begun, and nothing but what it holds is kept: large ones are given up after a minute.
+        // Every response has begun and uses memory only for its content; the edge gives up large ones after a minute.
         const enough = (frames) => frames.filter(({ type }) => type === HEADERS).length === STREAMS;
         const { closed } = await attack(() => speak(party.port(), [requests, messages], { enough, first: settings({ [INITIAL_WINDOW_SIZE]: window }) }));
         assert.equal(closed, false, 'the connection is as good as before');

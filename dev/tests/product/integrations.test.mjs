@@ -1,4 +1,4 @@
-// The configurations in docs/integrations with the real programs, from Debian and PyPI: only addresses, names and ports are replaced.
+// Runs docs/integrations with the real programs from Debian and PyPI; replaces only addresses, names and ports.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -21,35 +21,35 @@ const SPOOFED = {
   'x-forwarded-for': '6.6.6.6', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', 'x-forwarded-uri': '/evil', 'x-original-url': '/evil',
 };
 
-/** What applications read as identity that fold names, as CGI, WSGI and PHP do. */
+/** Identity header names as CGI, WSGI and PHP fold them. */
 const FOLDED = [
   'Remote.User', 'remote_user', 'REMOTE_Groups', 'x.auth.subject', 'X-Auth.Session', 'X.Forwarded.User', 'X-Forwarded.Email', 'X-Forwarded-Preferred.Username',
   'x_auth_subject', 'X-AUTH_Subject', 'X_Auth-Session', 'x-auth_assertion', 'x_forwarded_user', 'X-Forwarded_Email', 'X_Forwarded-Groups', 'X-Forwarded-Preferred_Username', 'x_forwarded-access_token',
 ];
-/** Headers that only a proxy may send, as the edge knows them; Envoy judges its own. */
+/** The headers that the edge accepts only from a proxy; Envoy checks its own. */
 const FOR_PROXIES = [...readFileSync(join(ROOT, 'auth-edge/src/values/proxy_headers.rs'), 'utf8').split('/// Whether')[0].matchAll(/"([a-z0-9-]+)"/g)]
   .map(([, header]) => (header.endsWith('-') ? `${header}test` : header)).filter((header) => !header.startsWith('x-envoy-'));
 
-/** Of the names below X-Auth- an application may read, only those the edge sets may come. */
+/** An application may receive only those X-Auth- headers that the edge sets; clients send these in addition. */
 const OTHER_IDENTITIES = ['x-auth-issuer', 'X-Auth-Client', 'X-AUTH-FOO', 'x-auth-groups', 'x-auth-request-user', 'X-Auth-Assertion', 'x-auth-session-'];
 const IDENTITY = ['x-auth-issuer', 'x-auth-session', 'x-auth-subject'];
 
-/** The check as somebody outside may try to reach it. */
+/** Ways in which an outside client may try to reach the check. */
 const CHECKS = [
   '/api/auth/check', '/api/auth/check?redirect=1', '/api/auth/%63heck', '/api/auth//check', '/api/auth/./check', '/api/auth/x/../check', '/api/auth/check/', '/API/auth/check',
   '//api/auth/check', '/api/auth/check%3f', '/_check', '/_sign_in',
 ];
 
-/** What programs read differently that look for "/api/auth/" at the start; none of it is for the application without a session. */
+/** Paths that some programs match with "/api/auth/" and others do not; none may reach the application. */
 const CONFUSING = [
   '/api/auth/../orders', '/api/auth/%2e%2e/orders', '/api/auth/..%2forders', '/api/auth/..%2f..%2forders', '/api/auth/..;/orders', '/api/auth/..%5corders', '/api/auth//../../orders',
   '//api/auth/../orders', '/api/auth%2f..%2forders', '/api/auth/%252e%252e/orders', '/API/AUTH/../orders', '/orders#/api/auth/', '/orders?/api/auth/', '/orders/%2e%2e/api/auth/../orders', '/x/../orders', '/orders%00/api/auth/',
 ];
 
-/** A program with tokens of its own, and what they are for. */
+/** A program that has its own tokens, and their audience. */
 const [MACHINE, ORDERS] = ['a-service', 'https://orders.example.test/'];
 
-/** What the application reads, and what requests for it require. */
+/** The headers that the application reads, and what its requests require. */
 const CHECKS_FILE = `[[check]]
 guard = "page"
 headers = { Remote-User = "claim:sub", Remote-Email = "claim:email", Remote-Groups = "claim:no_such_claim" }
@@ -75,7 +75,7 @@ host = "open.example"
 guard = "none"
 `;
 
-/** An application that says what it got. */
+/** An application that returns the request that it received. */
 async function application() {
   const app = { asked: 0 };
   const server = http.createServer((asked, answer) => {
@@ -101,7 +101,7 @@ for (const name of Object.keys(START)) {
       stack = await startStack({ routes, publicUrl: url, secondProvider: true, machineClient: MACHINE, resources: [ORDERS], edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1', EDGE_CHECK_AUTHORIZATION: 'true', EDGE_EXT_AUTHZ_LISTEN: `127.0.0.1:${extAuthz}`, EDGE_SESSION_CACHE_SECS: '0' }, sessionEnv: { SESSION_ROLL_INTERVAL: '0' } });
       const edge = Number(new URL(stack.edgeUrls[0]).port);
       program = await START[name](folder, { front, edge, extAuthz, application: app.port }).listening(front);
-      // Traefik listens before it has read its routes.
+      // Traefik listens before it has loaded its routes.
       await until(20_000, async () => (await request(`${url}/`)).status !== 404, () => `${name} knows no way: ${program.log}`);
     });
 
@@ -191,7 +191,7 @@ for (const name of Object.keys(START)) {
 
     test('the host a rule is chosen by is the one the proxy has routed by', async () => {
       const before = app.asked;
-      // The request line counts (RFC 9112, section 3.2.2); "open.example" would be open to everybody.
+      // The request line takes precedence (RFC 9112, section 3.2.2); "open.example" would be open to all clients.
       for (const [target, host] of [[`${url}/orders`, 'open.example'], [`${url}/orders`, 'open.example:80'], ['/orders', `open.example,${new URL(url).host}`]]) {
         const status = await new Promise((resolve, reject) => {
           const headers = { host, accept: 'application/json' };

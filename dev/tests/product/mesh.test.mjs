@@ -1,5 +1,5 @@
-// What stands between the edge and the session service in a mesh, or where somebody puts a balancer: proxies that speak HTTP/2 on both
-// sides. The stream of endings stays open through them, and what the edge does about a silent session service offends none.
+// Tests HTTP/2 proxies between the edge and the session service, as a mesh or an operator's balancer puts them there.
+// The event stream stays open through them, and the edge's pings to a silent session service offend none of them.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,11 +14,11 @@ import { Program } from './proxies.mjs';
 
 const HEARD_MS = 1_000;
 const STEADY_MS = 3_000; // ten heartbeats
-const QUIET_MS = 6_000; // a dozen pings; three within minutes offend some servers
+const QUIET_MS = 6_000; // a dozen pings; some servers close after three pings within minutes
 const BACK_MS = 10_000;
 const ENVOY = join(ROOT, '.cache/proxies/bin/envoy');
 
-/** How each is set up to lead `port` to the session service, and started. */
+/** How to configure and start each proxy so that `port` leads to the session service. */
 const PROXIES = {
   envoy: {
     file: (port, to) => JSON.stringify({
@@ -102,7 +102,7 @@ for (const [name, { file, start }] of Object.entries(PROXIES)) {
         assert.equal((await client.me(stack)).status, 200);
       }
 
-      // Remembered for a minute, and refused at once: the end came over the stream.
+      // The edge caches a session for a minute but rejects it at once: the event arrived over the stream.
       const id = other.sessionCookie(stack)[1].split('.')[0];
       assert.equal((await open(stack.sessionUrls[0], 'EndSession', field(1, id)).ended).status, 0);
       await until(HEARD_MS, async () => (await other.me(stack)).status === 204, () => `an ended session is still served after ${HEARD_MS} ms`);

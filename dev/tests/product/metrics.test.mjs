@@ -1,6 +1,6 @@
-// Metrics as a real Prometheus reads them from both programs, after people have signed in, waited for refreshes and left: each is in
-// dev/monitoring/metrics.yaml and as it stands there, the dashboard's queries and the rules find what they ask for, and nothing a
-// client sends becomes a label.
+// A real Prometheus scrapes both programs after people have signed in, waited for refreshes and left. Every metric
+// matches dev/monitoring/metrics.yaml, and the dashboard's queries and the rules find their series. No value that
+// a client sends becomes a label.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -50,7 +50,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What people do in a day: sign in, use applications, have tokens refreshed, be refused, sign out. */
+/** A typical day: sign in, use applications, have tokens refreshed, be denied, sign out. */
 async function walk() {
   const person = new Client();
   await person.signIn(stack);
@@ -72,7 +72,7 @@ async function walk() {
 const everything = () => prometheus.series('{job=~"vestibule-.+"}');
 const identity = (labels) => JSON.stringify(Object.entries(labels).filter(([name]) => name !== 'instance').sort());
 
-/** The metric a series belongs to: parts of a histogram have names of their own. */
+/** The metric of a series: the parts of a histogram have separate names. */
 function metricOf({ __name__: name }) {
   return source.metrics.find((metric) => metric.name === name || (metric.type === 'histogram' && name.startsWith(`${metric.name}_`)));
 }
@@ -99,7 +99,7 @@ test('every metric of the file is there, of its type, of the programs that have 
     if (!metric) continue;
     const own = Object.fromEntries(Object.entries(labels).filter(([name]) => !OURS.has(name)));
     const values = metric.labels ?? {};
-    // A label that is empty is none to Prometheus.
+    // Prometheus treats an empty label as a missing one.
     for (const name of Object.keys(values)) if (!(name in own) && values[name].like && new RegExp(values[name].like).test('')) own[name] = '';
     assert.deepEqual(Object.keys(own).sort(), Object.keys(values).sort(), labels.__name__);
     for (const [name, value] of Object.entries(own)) {
@@ -161,7 +161,7 @@ test('every query of the dashboard gives a result, or asks for what there is and
 
 test('Prometheus takes every alert, and none is raised by people who come and go', async () => {
   for (const { alert, expr } of source.alerts) {
-    // Nothing here is cert-manager's, and no pod is asked for by another job.
+    // No series here belongs to cert-manager, and no other job asks for a pod.
     const found = await prometheus.ask(expr);
     assert.ok(Array.isArray(found), alert);
   }

@@ -1,4 +1,4 @@
-// The configurations in docs/integrations with the real programs, from Debian and PyPI: only addresses and ports are replaced.
+// Runs docs/integrations with the real programs from Debian and PyPI; replaces only addresses and ports.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { until } from '../../lib/net.mjs';
 import { ROOT } from '../../stack.mjs';
 
-/** A program that runs until it is stopped by its id. */
+/** A program that runs until it is stopped by its process id. */
 export class Program {
   constructor(command, args, options = {}) {
     this.log = '';
@@ -17,7 +17,7 @@ export class Program {
     this.ended = new Promise((resolve) => { this.child.once('close', resolve).once('error', resolve); });
   }
 
-  /** Waits until something listens. */
+  /** Waits until the port accepts connections. */
   async listening(port) {
     const connects = () => new Promise((resolve) => {
       const socket = net.connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true); }).on('error', () => resolve(false));
@@ -32,7 +32,7 @@ export class Program {
   }
 }
 
-/** A configuration of docs/integrations with these addresses and files in place of its own. */
+/** A configuration of docs/integrations with these addresses and files in place of the original ones. */
 export function configuration(folder, name, replaced) {
   let text = readFileSync(join(ROOT, 'docs/integrations', name), 'utf8');
   for (const [from, to] of Object.entries(replaced)) {
@@ -44,14 +44,14 @@ export function configuration(folder, name, replaced) {
   return file;
 }
 
-/** nginx by the shipped recipe, with these further replacements in it. */
+/** nginx with the shipped recipe and these further replacements. */
 export const startNginx = (folder, ports, replaced = {}) => new Program('nginx', ['-p', folder, '-e', 'stderr', '-c', configuration(folder, 'nginx.conf', {
   '127.0.0.1:8080': `127.0.0.1:${ports.front}`, '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}`, 'app.example.com': '127.0.0.1', '/run/nginx-vestibule.pid': join(folder, 'nginx.pid'), ...replaced,
 })]);
 
 const FROM_PYPI = join(ROOT, '.cache/proxies/bin');
 
-/** Starts a proxy by its name: `(folder, {front, edge, application, extAuthz})`, ports of 127.0.0.1; the edge is asked, the application answers. */
+/** Starts a proxy: `(folder, {front, edge, application, extAuthz})`, ports of 127.0.0.1; checks go to `edge`. */
 export const START = {
   nginx: (folder, ports) => startNginx(folder, ports),
   caddy: (folder, ports) => new Program('caddy', ['run', '--adapter', 'caddyfile', '--config', configuration(folder, 'Caddyfile', {

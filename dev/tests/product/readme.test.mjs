@@ -1,5 +1,5 @@
-// What README.md and the guide for Kubernetes tell a newcomer to write, as it stands: the lines of "Run it yourself" word for word, and
-// the route tables. Only the reader's own is put in its place: the provider, the upstreams' addresses, free ports.
+// Runs the steps that README.md and the guide for Kubernetes tell a newcomer to write: the lines of "Run it yourself"
+// word for word, and the route tables. Replaces only the provider, the addresses of upstreams, and ports.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ function blocks(document, language) {
   return [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].filter((block) => block[1] === language).map((block) => block[2]);
 }
 
-/** The route table of a document: its first block that has rules. */
+/** The route table of a document: its first block with rules. */
 const routeTable = (document) => blocks(document, 'toml').find((block) => block.includes('[[route]]'));
 
 const folder = mkdtempSync(join(tmpdir(), 'vestibule-readme-'));

@@ -1,4 +1,4 @@
-// What applications do that a proxy's defaults forbid, through every recipe of docs/integrations at once: the check must not cost an application anything.
+// Features of applications that proxy defaults forbid, through every recipe of docs/integrations: all must still work.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,12 +12,12 @@ import { startStack } from '../../stack.mjs';
 import { Client, request } from './client.mjs';
 import { START } from './proxies.mjs';
 
-const SILENCE_MS = 80_000; // above each default: Envoy's 15 s of an answer, nginx's and Traefik's 60 s, and 75 s, as HAProxy is often set
+const SILENCE_MS = 80_000; // longer than the defaults: Envoy 15 s for a response, nginx and Traefik 60 s, HAProxy often 75 s
 const UPLOAD_BYTES = 20 * 1024 * 1024; // nginx takes 1 MiB by default
 const PART_MS = 16_000; // between two parts of an upload over a slow line
 const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'; // RFC 6455, section 1.3
 
-/** An application that is silent for long. */
+/** An application with long silences. */
 async function application() {
   const server = http.createServer((asked, answer) => {
     if (asked.url === '/slow') return setTimeout(() => answer.end('late'), SILENCE_MS);
@@ -29,7 +29,7 @@ async function application() {
     asked.on('data', (part) => { bytes += part.length; }).on('error', () => {});
     return asked.on('end', () => answer.end(`${bytes}`));
   });
-  // Says what it is sent, at once and once more after the silence.
+  // Echoes what it receives, at once and again after the silence.
   server.on('upgrade', (asked, socket) => {
     const accept = createHash('sha1').update(asked.headers['sec-websocket-key'] + WEBSOCKET_GUID).digest('base64');
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
@@ -41,7 +41,7 @@ async function application() {
   return { port: server.address().port, stop: () => { server.closeAllConnections(); server.close(); } };
 }
 
-/** An answer in parts: what it begins with, and all of it. */
+/** A response in parts: its beginning, and all of it. */
 function parts(url, { headers, method = 'GET', send = (sent) => sent.end() }) {
   return new Promise((resolve, reject) => {
     const sent = http.request(url, { method, headers, agent: false });
@@ -59,7 +59,7 @@ function parts(url, { headers, method = 'GET', send = (sent) => sent.end() }) {
   });
 }
 
-/** Sends a body of five parts with a pause before each. */
+/** Sends a body of five parts with a pause before each part. */
 function trickle(sent, left = 5) {
   if (left === 0) return sent.end();
   sent.write('part');
@@ -68,7 +68,7 @@ function trickle(sent, left = 5) {
 
 const WEBSOCKET = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' };
 
-/** What an application does, and what its client then has: `(url, headers)`. */
+/** What an application does, and the expected result at its client: `(url, headers)`. */
 const NEEDS = {
   'a large upload': async (url, headers) => {
     const send = (sent) => sent.end(Buffer.alloc(UPLOAD_BYTES));

@@ -1,5 +1,5 @@
-// Whether the memory that k8s/components/redis gives a pod lasts for the worst it is set up for: a full store that rewrites its append-only
-// file and feeds a replica that connects, while every record changes. What shares pages with the child that writes is copied then.
+// Tests that the pod memory of k8s/components/redis is enough for the worst case: a full store that rewrites its
+// append-only file and feeds a new replica while every record changes. Then the pages shared with the child are copied.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,11 +15,11 @@ import { ROOT } from '../../stack.mjs';
 
 const COMPONENT = join(ROOT, 'k8s/components/redis');
 const SEVERAL_MS = 60_000;
-const RECORD_BYTES = 1_000; // about what a session takes
-const ENTRY_BYTES = 1_130; // of memory that such a record takes
-const FULL = 0.9; // of maxmemory: at all of it writes are refused
+const RECORD_BYTES = 1_000; // about the size of a session
+const ENTRY_BYTES = 1_130; // memory that such a record uses
+const FULL = 0.9; // of maxmemory: at the maximum, Redis rejects writes
 
-// What needs TLS or other servers has no part in this.
+// Settings for TLS or other servers do not apply here.
 const settings = readFileSync(join(COMPONENT, 'settings/redis.conf'), 'utf8').split('\n').filter((line) => !/^(port|tls-|min-replicas)/.test(line)).join('\n');
 const maxmemory = Number(/^maxmemory (\d+)mb$/m.exec(settings)[1]) * 1024 ** 2;
 const records = Math.floor((maxmemory * FULL) / ENTRY_BYTES);
@@ -44,7 +44,7 @@ async function start(name, lines, within = (command, args) => [command, args]) {
   return { port, child };
 }
 
-/** Writes every record about twice. */
+/** Writes each record about twice. */
 function overwrite(port) {
   const load = spawn('redis-benchmark', ['-p', String(port), '-q', '-t', 'set', '-d', String(RECORD_BYTES), '-r', String(records), '-n', String(records * 4), '-P', '32'], { stdio: 'ignore' });
   return new Promise((resolve) => { load.on('exit', resolve); });

@@ -1,5 +1,5 @@
-// The component k8s/components/redis as its pods run it, with a session service on it: what happens to sessions when pods are told to
-// stop, are killed, all restart at once, lose a disk, and get other certificates and passwords.
+// The component k8s/components/redis as its pods run it, with a session service. Tests what happens to sessions when
+// pods stop, are killed, all restart at once, lose a disk, or get new certificates and passwords.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -21,11 +21,11 @@ import { field, fields, invoke } from './grpc.mjs';
 const [OK, DEADLINE_EXCEEDED, NOT_FOUND, UNAVAILABLE] = [0, 4, 5, 14];
 const ISSUER = 'http://127.0.0.1:9';
 const WAIT_MS = 60_000;
-const ASKED_MS = 20_000; // three seconds are given; without an end it takes minutes
+const ASKED_MS = 20_000; // the limit is three seconds; without a response it takes minutes
 const TILT_MS = 3_000; // SENTINEL_TILT_TRIGGER is two seconds
-const SETTLES_MS = 2_000; // connections by a new address stand, those by the old one are closed
-const NEW_EVERY_MS = 25; // sessions are begun all the time
-const FSYNC_MS = 2_000; // appendfsync everysec: the disk may be a second behind, and one more while it is slow
+const SETTLES_MS = 2_000; // connections to the new address stand, those to the old one are closed
+const NEW_EVERY_MS = 25; // a session is created at this interval
+const FSYNC_MS = 2_000; // appendfsync everysec: the disk may lag by a second, and by one more while it is slow
 const SCRIPTS = fileURLToPath(new URL('../../../k8s/components/redis/scripts', import.meta.url));
 
 let redis;
@@ -60,7 +60,7 @@ function writeStore() {
 }
 
 test('a question has an end, also in a script that is being stopped, with the tools of the image', async () => {
-  const silent = net.createServer(() => {}).listen(0, '127.0.0.1'); // takes connections and says nothing, as a Sentinel that went away
+  const silent = net.createServer(() => {}).listen(0, '127.0.0.1'); // accepts connections and sends nothing, like a Sentinel that is gone
   await once(silent, 'listening');
   const tools = mkdtempSync(join(tmpdir(), 'vestibule-busybox-'));
   try {
@@ -77,7 +77,7 @@ test('a question has an end, also in a script that is being stopped, with the to
 
 const create = (sub) => invoke(service.url, 'CreateSession', Buffer.concat([field(1, ISSUER), field(2, JSON.stringify({ sub })), field(3, field(1, 'access'))]));
 
-/** Begins sessions until stopped; `stop` gives {created, refused, odd}. */
+/** Creates sessions until stopped; `stop` returns {created, refused, odd}. */
 function begin() {
   const seen = { created: [], refused: 0, odd: [] };
   const under = new Set();
@@ -97,7 +97,7 @@ function begin() {
 }
 
 /** Does something while sessions begin; then every session that was acknowledged has to be there, but those that were not on a disk at
- * the time `atRisk` gives. */
+ * not on a disk at the time that `atRisk` returns.
 async function nothingIsLost(does, atRisk) {
   const stop = begin();
   let seen;
@@ -226,7 +226,7 @@ test('replicas that are not linked to their master are not ready', async () => {
   const replica = redis.servers.find((pod) => pod !== master);
   await replica.ask(['replicaof', 'localhost', '1']);
   assert.equal(await ready(replica), false);
-  await redis.settled(); // its own container, or a Sentinel, gives it back to its master
+  await redis.settled(); // its own container, or a Sentinel, makes it a replica of its master
   assert.equal(await ready(replica), true);
 });
 
@@ -240,7 +240,7 @@ test('probes find every server alive, write nothing into its log, and notice one
   const [pod] = redis.sentinels;
   const connected = net.connect(pod.port, 'localhost');
   await once(connected, 'connect');
-  connected.end(); // what a probe of the port does
+  connected.end(); // as a probe of the port does
   await until(WAIT_MS, () => failures().some((count, at) => count > before[at]), () => 'a connection without TLS is not in the log');
   pod.containers.server.signal('SIGSTOP');
   assert.equal(await alive(pod), false);
@@ -283,10 +283,10 @@ test('passwords are replaced in three steps: no call is refused, connections in 
   const restarts = redis.pods.map((pod) => pod.restarts);
   const { refused } = await nothingIsLost(async () => {
     for (const user of Object.keys(old)) redis.passwords[user].push(randomBytes(16).toString('hex'));
-    await inUse(1); // the new one is known
+    await inUse(1); // the new certificate is known
     for (const user of Object.keys(old)) redis.passwords[user].reverse();
     writeStore();
-    await inUse(2); // and used
+    await inUse(2); // and in use
     const before = await until(WAIT_MS, async () => {
       const ids = await clientsOf(master);
       await pause(SETTLES_MS);
@@ -302,7 +302,7 @@ test('passwords are replaced in three steps: no call is refused, connections in 
   assert.deepEqual(redis.pods.map((pod) => pod.restarts), restarts);
   const replica = redis.servers.find((pod) => pod !== master);
   await replica.ask(['client', 'kill', 'type', 'master']);
-  await redis.settled(); // by the new password
+  await redis.settled(); // with the new password
 });
 
 test('a backup brings back what was there, and what came later is gone', async () => {

@@ -1,4 +1,4 @@
-// Redis and Valkey as they are installed, with the users and settings of the manifests: a restart loses no session and undoes no ending.
+// Redis and Valkey from Debian with the users and settings of the manifests. A restart loses no session and no ending.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,12 +15,12 @@ import { field, fields } from './grpc.mjs';
 
 const SHIPPED = join(ROOT, 'k8s/components/redis/settings');
 const START_MS = 20_000;
-const SESSIONS = 100; // half of them after the append-only file is rewritten
-const EACH_ENDED = 5; // of so many sessions one is ended
+const SESSIONS = 100; // half of them created after the append-only file is rewritten
+const EACH_ENDED = 5; // one in this many sessions is ended
 const [OK, DEADLINE_EXCEEDED, NOT_FOUND, UNAVAILABLE] = [0, 4, 5, 14];
-const ISSUER = 'http://127.0.0.1:9'; // no request is sent there
+const ISSUER = 'http://127.0.0.1:9'; // the test sends no request there
 
-/** A server as the manifests configure it, but without TLS and replicas: `{start, stop, ask, url}`. */
+/** A server with the manifests' configuration, but without TLS and replicas: `{start, stop, ask, url}`. */
 async function server(engine, folder) {
   const [port, password] = [await freePort(), randomBytes(16).toString('hex')];
   const users = readFileSync(join(SHIPPED, 'users.acl'), 'utf8').split('\n').filter((line) => line.startsWith('user '));

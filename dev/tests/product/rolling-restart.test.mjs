@@ -1,4 +1,4 @@
-// Session services that are replaced one after another while people go on working.
+// Session services are replaced one after another while people keep working.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -6,12 +6,12 @@ import { startStack } from '../../stack.mjs';
 import { Client, request } from './client.mjs';
 
 const LOOPS = 16;
-const STALLED_MS = 1_000; // what one lost connection attempt costs (RFC 6298, section 2: the first timeout is a second)
+const STALLED_MS = 1_000; // the cost of one lost connection attempt (RFC 6298, section 2: the first timeout is a second)
 let stack;
 let cookie;
 
 before(async () => {
-  // Without memory of sessions every request needs a session service.
+  // Without a session cache, every request needs a session service.
   stack = await startStack({ store: 'redis', edges: 2, sessionServices: 2, edgeEnv: { EDGE_SESSION_CACHE_SECS: '0' } });
   const person = new Client();
   await person.signIn(stack);
@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => stack?.stop());
 
-/** Asks for the profile again and again while `work` runs: how many were answered, how long the slowest took, and what went wrong. */
+/** Polls the profile while `work` runs; returns the number of responses, the slowest time, and the errors. */
 async function meanwhile(work) {
   let running = true;
   let answered = 0;

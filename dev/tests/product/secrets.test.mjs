@@ -1,5 +1,5 @@
-// A whole life of sessions, with everything that goes wrong on the way, and then a search of all it left behind — the store's
-// files, logs, traces, metrics, error texts — for every secret that was ever on the wire.
+// Runs whole lives of sessions with every kind of error. Then searches everything they left behind (the store's
+// files, logs, traces, metrics, error texts) for every secret that was ever on the wire.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import net from 'node:net';
@@ -15,7 +15,7 @@ import { field, invoke, open, startCollector } from './grpc.mjs';
 
 const RECORDER = fileURLToPath(new URL('./record-http.cjs', import.meta.url));
 const LEVELS = 'debug';
-const LIFETIME_S = 2; // of access tokens, which count as expired with half of it left
+const LIFETIME_S = 2; // of access tokens, which count as expired once half of it is left
 const DUE_MS = LIFETIME_S * 500 + 100;
 
 for (const store of ['redis', 'file:']) {
@@ -48,9 +48,9 @@ for (const store of ['redis', 'file:']) {
       for (const path of ['/metrics', '/readyz', '/livez']) texts.push([`${name} ${path}`, Buffer.from((await probe(url + path)).body)]);
     }
     await until(10_000, () => collector.bytes().includes('/api/auth/callback'), () => 'no traces arrive');
-    if (store === 'redis') assert.match(await redis(stack.store, 'SAVE'), /^\+OK/); // a dump beside the append-only file
+    if (store === 'redis') assert.match(await redis(stack.store, 'SAVE'), /^\+OK/); // a dump next to the append-only file
     const secrets = secretsOf(stack, recording);
-    await stack.stop(); // the last logs and traces are written, the last commit is done
+    await stack.stop(); // writes the last logs and traces, and commits the last change
     texts.push(['the traces', collector.bytes()]);
     texts.push(...left(stateDir));
 
@@ -65,7 +65,7 @@ for (const store of ['redis', 'file:']) {
   });
 }
 
-/** Signs in, uses, changes, breaks and ends sessions. Gives every error text on the way. */
+/** Signs in, uses, changes, breaks and ends sessions. Returns all error texts. */
 async function live(stack) {
   const texts = [];
   const failed = (what, answer) => {
@@ -137,7 +137,7 @@ async function live(stack) {
   return texts;
 }
 
-/** Every secret, in every form it may be written in. */
+/** Every secret, in every encoding that a program may write. */
 function secretsOf(stack, recording) {
   const known = new Map();
   const add = (what, text) => text && text.length >= 8 && known.set(text, what);
@@ -182,7 +182,7 @@ function secretsOf(stack, recording) {
   return forms;
 }
 
-/** Files the services and the store wrote; the provider's own and the secrets' files are not theirs. */
+/** Files that the services and the store wrote, without the provider's files and the files of secrets. */
 function left(folder, below = '') {
   return readdirSync(folder).flatMap((name) => {
     const [path, shown] = [join(folder, name), join(below, name)];
@@ -191,7 +191,7 @@ function left(folder, below = '') {
   });
 }
 
-/** One inline command to a Redis. */
+/** Sends one inline command to a Redis. */
 function redis(url, command) {
   return new Promise((resolve, reject) => {
     let answer = '';

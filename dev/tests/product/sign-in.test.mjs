@@ -1,4 +1,4 @@
-// The product as processes, with the real provider: sign-in, profile, sign-out, and what each route answers.
+// The product as processes, with the real provider: sign-in, profile, sign-out, and the response of each route.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -39,7 +39,7 @@ test('the tokens of a second sign-in work after the session of the first has end
   await person.signIn(stack);
   await person.signIn(stack);
   const profiles = [];
-  // Long enough for anything the service does in the background about the first.
+  // Long enough for the service's background work after the first response.
   await until(15_000, async () => {
     profiles.push((await person.me(stack, '/api/auth/me?refetch=true')).status);
     return profiles.length === 20;
@@ -67,7 +67,7 @@ test('the browser never sees a token', async () => {
   await person.fetch(`${stack.edgeUrl}/api/auth/check`);
   for (const seen of person.seen.filter((text) => text.startsWith(stack.edgeUrl))) {
     assert.doesNotMatch(seen, /"?(access|refresh|id)_token"?\s*[:=]/);
-    // The sign-out at the provider carries an id_token_hint by design; nothing else may look like a JWT.
+    // The sign-out at the provider carries an id_token_hint by design; no other value may look like a JWT.
     assert.doesNotMatch(seen, /eyJ[\w-]+\.eyJ[\w-]+\./);
   }
 });
@@ -91,12 +91,12 @@ test('status says what is left and check answers a proxy', async () => {
 test('signing out at the provider ends, back-channel, the session in every browser', async () => {
   const laptop = new Client();
   await laptop.signIn(stack);
-  // A second browser in the same provider session: it signs in without a password.
+  // A second browser in the same provider session signs in without a password.
   const tablet = new Client();
   tablet.jars.set(stack.issuer, new Map(laptop.cookies(stack.issuer)));
   await tablet.signIn(stack);
   assert.equal((await tablet.me(stack)).status, 200);
-  // The same person with a session of its own at the provider: the logout token names the other one's.
+  // The same person with a separate provider session: the logout token names the other one.
   const desk = new Client();
   await desk.signIn(stack);
 

@@ -1,4 +1,4 @@
-// Two deployments of the product that report endings to each other (OpenID Shared Signals): each pushes to the edge of the other.
+// Two deployments of the product send session endings to each other's edge (OpenID Shared Signals).
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
@@ -14,7 +14,7 @@ import { binary, startStack } from '../../stack.mjs';
 import { field, fields, invoke } from './grpc.mjs';
 
 const FOLDER = mkdtempSync(join(tmpdir(), 'vestibule-signals-'));
-const PROVIDER = 'http://127.0.0.1:9'; // whose sessions both have; nobody is asked there
+const PROVIDER = 'http://127.0.0.1:9'; // the issuer of both deployments' sessions; the test sends it no request
 const CAUSE_LOGOUT = 1;
 const [MISSING, OK] = [5, 0]; // gRPC
 let here;
@@ -38,7 +38,7 @@ async function startPublisher() {
   return publisher;
 }
 
-/** A deployment that reports to the edge of `other`, and accepts events of `other`. */
+/** A deployment that sends its events to the edge of `other`, and accepts events from `other`. */
 async function deployment({ name, publisher, edge }, other, header) {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signals = file(`${name}-signals.toml`, [
@@ -52,7 +52,7 @@ async function deployment({ name, publisher, edge }, other, header) {
   const call = (method, message) => invoke(stack.sessionUrls[0], method, message);
   return {
     stack,
-    /** A session of somebody: its secret. */
+    /** Creates a session for a person; returns its secret. */
     async signIn(sub) {
       const user = field(2, JSON.stringify({ sub }));
       const { status, raw, messages } = await call('CreateSession', Buffer.concat([field(1, PROVIDER), user, field(8, randomUUID())]));

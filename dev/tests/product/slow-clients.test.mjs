@@ -1,5 +1,5 @@
-// Clients that take their time on purpose, hundreds at once, at every port there is: others are served meanwhile, memory stays as it
-// is, and each of the slow ones is given up.
+// Hundreds of deliberately slow clients at every port. Other clients get responses, memory does not grow, and the
+// services close each slow connection.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
@@ -12,13 +12,13 @@ import { field, invoke } from './grpc.mjs';
 
 const EACH = 40; // clients of each kind at each port
 const GROWTH_MIB = 64;
-const DEADLINE_MS = 90_000; // far above what any of the services waits for
+const DEADLINE_MS = 90_000; // far above every wait limit of the services
 const TRICKLE_MS = 400;
 
 const FORM = 'POST /api/auth/backchannel-logout HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n';
 const CALL = 'POST /session.v1.BrowserSessionService/GetCurrentSession HTTP/1.1\r\nHost: a\r\nX-Csrf: 1\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/grpc-web+proto\r\nContent-Length: 1000\r\n\r\n';
 
-/** What a client says at once, and whether it goes on byte by byte. */
+/** The first bytes of a client, and whether it continues byte by byte. */
 const HEADS = {
   'says nothing': ['', false],
   'says its head byte by byte': ['G', true],
@@ -39,7 +39,7 @@ after(async () => { await plain?.stop(); await secured?.stop(); });
 const portOf = (url) => Number(new URL(url).port);
 const resident = (stack, name) => Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${stack.pid(name)}/status`, 'utf8'))[1]) / 1024;
 
-/** A client that the server has given up once `closed`. */
+/** A slow client; the server has closed the connection once `closed` is set. */
 function slow(port, [beginning, goesOn]) {
   const client = { closed: false };
   const socket = net.connect(port, '127.0.0.1', () => {
@@ -47,7 +47,7 @@ function slow(port, [beginning, goesOn]) {
     if (goesOn) client.trickle = setInterval(() => socket.write('a'), TRICKLE_MS);
   });
   const ended = () => { client.closed = true; clearInterval(client.trickle); socket.destroy(); };
-  // An answer that says it came too late is an end as well.
+  // A response that reports a timeout also counts as an end.
   socket.on('data', ended).on('end', ended).on('error', ended).on('close', ended);
   return client;
 }

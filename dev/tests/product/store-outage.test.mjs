@@ -1,5 +1,5 @@
-// Redis frozen for half a minute, killed and started again: nobody is signed out, every answer comes in time, watches are
-// told, and all is well afterwards without a restart.
+// Redis freezes for half a minute, is killed and starts again. No user is signed out, every response is in time, and
+// watches receive the events. Everything works afterwards without a restart.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import { Client } from './client.mjs';
 import { field, fields, open } from './grpc.mjs';
 
 const FROZEN_MS = 30_000;
-const ANSWER_MS = 10_000; // the edge's own deadline for a call is far below it
+const ANSWER_MS = 10_000; // far above the edge's deadline for a call
 const UNAVAILABLE = 14;
 const [ENDED, MISSED] = [5, 7]; // SessionEvent.Kind
 const RESUME_TOKEN = 7; // SessionEvent.resume_token; WatchSessionsRequest.resume_token is 4
@@ -29,7 +29,7 @@ after(async () => {
   rmSync(stateDir, { recursive: true, force: true });
 });
 
-/** Sends every request of a signed-in browser; gives the answers that are no 503. */
+/** Sends every request of a signed-in browser; returns the responses other than 503. */
 async function ask(person) {
   const odd = [];
   for (const path of ['/api/auth/me', '/api/auth/status', '/api/auth/check']) {
@@ -46,7 +46,7 @@ async function ask(person) {
 const watch = (resumeToken = '', messages = []) => open(stack.sessionUrls[0], 'WatchSessions', field(4, resumeToken), messages);
 const lastToken = (messages) => fields(messages.at(-1))[RESUME_TOKEN]?.toString() ?? '';
 
-/** Watches on after what `heard` holds, as a client does: over every cut, until closed. What comes is added to `heard`. */
+/** Continues the watch after the last event in `heard`, across broken streams, until closed. Adds events to `heard`. */
 function watchOn(heard) {
   let call;
   let closed = false;
@@ -107,7 +107,7 @@ test('Redis frozen for half a minute signs nobody out', async () => {
   } finally {
     await close();
   }
-  // The balancer gives every request to the other edge; that one receives it too, and not before or after the watch above.
+  // The balancer sends every request to the other edge; that edge receives the event too, exactly once.
   await until(10_000, async () => (await people[1].me(stack)).status === 204, () => 'still signed in at the other edge');
   await new Client().signIn(stack);
 });

@@ -1,4 +1,4 @@
-// Traces over TLS: to a collector of the system's authorities or of one that is named, which may ask who we are.
+// Traces over TLS to a collector that a system or a named authority certifies, and that may require a client certificate.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ const shown = { cert: readFileSync(server.certificate), key: readFileSync(server
 const AUTHORITY = { OTEL_EXPORTER_OTLP_CERTIFICATE: server.authority };
 const IDENTITY = { OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: own.certificate, OTEL_EXPORTER_OTLP_CLIENT_KEY: own.key };
 
-/** A stack whose services send their traces there, after somebody signed in. */
+/** A stack whose services send traces to this collector, after a sign-in. */
 async function signedIn(t, collector, trust) {
   const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '100', ...trust };
   const stack = await startStack({ store: 'memory:', edgeEnv: settings, sessionEnv: settings });
@@ -61,7 +61,7 @@ test('a collector of another authority gets nothing, and nobody waits for it', a
   const collector = await startCollector(shown);
   t.after(() => collector.stop());
   const stack = await signedIn(t, collector, { OTEL_EXPORTER_OTLP_CERTIFICATE: stranger.authority });
-  await stack.stop(); // what was not sent is tried once more
+  await stack.stop(); // retries unsent traces once
   assert.equal(collector.bytes().length, 0);
 });
 

@@ -1,5 +1,5 @@
-// Callers that ask the session service and read nothing of what it answers, in the memory its pod has: it lives, says that it is
-// overloaded, and goes on answering the others.
+// Clients call the session service and do not read its responses, within the memory of its pod. The service keeps
+// running, rejects calls as overloaded, and still answers other clients.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -10,10 +10,10 @@ import { pause, until } from '../../lib/net.mjs';
 import { startStack } from '../../stack.mjs';
 import { field, fields, open } from './grpc.mjs';
 
-const MEMORY = 128 << 20; // of the pod
-const GROWTH_MAX = 64 << 20; // half of it: the rest is for what a busy service holds besides
+const MEMORY = 128 << 20; // the pod's limit
+const GROWTH_MAX = 64 << 20; // half of it: the rest is for the other data of a busy service
 const SESSIONS = 60;
-const CLAIM_BYTES = 55_000; // below the largest session kept
+const CLAIM_BYTES = 55_000; // below the largest session that the service accepts
 const STREAMS = 1_000;
 const BATCH = 50; // sessions of one call
 const CONNECTIONS = 4;
@@ -53,7 +53,7 @@ const KINDS = {
   FollowSessions: () => [framed(field(1, Buffer.alloc(0))), ...Array.from({ length: 5 }, (_, at) => framed(Buffer.from([16, at + 1])))],
 };
 
-/** Asks over several connections whose windows stay shut; gives what ends it, and how many were refused. */
+/** Calls over several connections with closed windows; returns a function that ends it, and the number of rejected calls. */
 async function ask(method) {
   const refused = { count: 0 };
   const sessions = [];

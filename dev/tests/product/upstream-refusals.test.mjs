@@ -1,4 +1,4 @@
-// What real servers say before they close: requests they did not process are sent again, early refusals reach the client.
+// How real servers refuse requests before they close: the edge retries unprocessed ones and forwards early refusals.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -18,7 +18,7 @@ const UPLOADS = 40;
 const REQUESTS = 400;
 const AT_ONCE = 8;
 
-// Answers once it has the head, and closes with the body unread.
+// Responds after the head, and closes with the body unread.
 const PYTHON = `
 import http.server, sys
 class Refusing(http.server.BaseHTTPRequestHandler):
@@ -68,7 +68,7 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Calls `job` so many times, some at once; counts what the calls return. */
+/** Runs `job` this many times, some in parallel; counts each result. */
 async function tally(times, atOnce, job) {
   const counts = {};
   let left = times;
@@ -81,7 +81,7 @@ async function tally(times, atOnce, job) {
   return counts;
 }
 
-/** Uploads as bytes on a connection of its own, whatever comes back meanwhile; gives the status, or `none`. */
+/** Uploads raw bytes on a separate connection, regardless of the response; returns the status, or `none`. */
 function upload(path) {
   return new Promise((resolve) => {
     let got = '';
@@ -132,6 +132,6 @@ test('an answer of HTTP/1.0 without a length is one of HTTP/1.1, whole and with 
     });
     incoming.on('error', reject);
   });
-  // The client asks for the connection to be closed; a body without a length is chunked all the same.
+  // The client asks to close the connection; a body without a length must still be chunked.
   assert.deepEqual(got, ['1.1', 'chunked', 'hello']);
 });

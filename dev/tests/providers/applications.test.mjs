@@ -12,13 +12,13 @@ import { START } from '../product/proxies.mjs';
 import { APPLICATIONS } from './applications/applications.mjs';
 import { routes } from './documents.mjs';
 
-const LIMIT_MS = 120_000; // an application that never answers fails its test instead of holding the suite
-const KNOWN_MS = 20_000; // until a proxy has read its routes
+const LIMIT_MS = 120_000; // an application that never responds fails its test and does not block the suite
+const KNOWN_MS = 20_000; // until a proxy has loaded its routes
 const FRONTS = { edge: 'the edge', nginx: 'nginx', caddy: 'Caddy', traefik: 'Traefik' };
 
 const isSentToSignIn = ({ status, headers, url }) => [302, 307].includes(status) && new URL(headers.get('location'), url).pathname === '/api/auth/login';
 
-/** The edge and what stands before it, with the application behind: {url, stop}. */
+/** Starts the edge and its proxy in front of the application: {url, stop}. */
 async function startFront(name, heading, application) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-front-'));
   const cleanup = () => rmSync(folder, { recursive: true, force: true });

@@ -1,5 +1,5 @@
-// What the documents tell people to register at a provider and to set here. The suite does that and nothing else, so that a mistake
-// in the documents is a failure of the suite.
+// The settings that the documents tell operators to register at a provider and to set here. The suite uses only
+// those, so that an error in the documents fails the suite.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { ROOT } from '../../stack.mjs';
 
 const read = (path) => readFileSync(join(ROOT, path), 'utf8');
 
-/** What README.md says has to be registered, for an edge at this address. */
+/** The values that README.md says to register, for an edge at this address. */
 export function registration(edgeUrl) {
   const readme = read('README.md');
   const named = (what) => {
@@ -24,7 +24,7 @@ export function registration(edgeUrl) {
 }
 
 /**
- * The settings below the heading of a provider in docs/providers.md, for one at `origin` in place of `https://HOST`.
+ * The settings below a provider's heading in docs/providers.md, with `origin` in place of `https://HOST`.
  * @returns {Record<string, string>} by variable name
  */
 export function settings(heading, origin, client) {
@@ -41,7 +41,7 @@ export function settings(heading, origin, client) {
   }));
 }
 
-/** The route table below the heading of an application in docs/integrations/applications.md, with this upstream in place of its own. */
+/** The route table below an application's heading in docs/integrations/applications.md, with this upstream. */
 export function routes(heading, upstream) {
   const section = read('docs/integrations/applications.md').split(/^## /m).find((text) => text.startsWith(`${heading}\n`));
   const block = /```toml\n([\s\S]*?)```/.exec(section ?? '');

@@ -1,4 +1,4 @@
-// Forms of a provider's pages, as a person fills them in and sends them.
+// Parses the forms of a provider's pages, and builds the requests that send them.
 
 const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: ' ' };
 
@@ -17,7 +17,7 @@ function attributes(tag) {
   return found;
 }
 
-/** The forms of a page: `{text, action, method, fields}`, without the buttons. A name with several checked boxes has a list of values. */
+/** The forms of a page: `{text, action, method, fields}`, without buttons. Several checked boxes give a list. */
 export function forms({ text, url }) {
   return [...text.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/gi)].map(([whole, head, body]) => {
     const { action, method = 'get' } = attributes(head);
@@ -32,7 +32,7 @@ export function forms({ text, url }) {
   });
 }
 
-/** What sends the form whose source holds `marks`, with these fields besides its own: `{url, method, headers, body}`. */
+/** The request for the form whose source contains `marks`, with these extra fields: `{url, method, headers, body}`. */
 export function submit(page, marks, fields = {}) {
   const form = forms(page).find(({ text }) => text.includes(marks));
   if (!form) throw new Error(`no form with ${marks} at ${page.url} (${page.status}):\n${page.text.slice(0, 4000)}`);

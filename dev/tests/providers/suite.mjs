@@ -1,16 +1,16 @@
-// What every provider is asked, whichever it is: a driver starts it, registers the client as README.md says and answers its pages
-// as a person would; the edge has the settings that docs/providers.md shows for it.
+// The steps that the suite runs against every provider. A driver starts the provider, registers the client as
+// README.md says, and fills in its pages as a person would. The edge has the settings of docs/providers.md.
 //
 // A driver: {
 //   name                      its heading in docs/providers.md
-//   version                   what of it ran, for the table
+// version                   the version that ran, for the table
 //   exceptions                by step, what does not work there: {offered: 'why not'} or {fault: 'whose', symptom: /what the step fails with/, says};
 //                             {offered} without a symptom is a step that passes without the provider's help
 //   start({edgeUrl, registration, client, account, accessTokenSecs})
 //     → {origin, answer(page, person) → {url, …} | undefined, rotateKeys(), stop(), log()}, where they differ from what was given
 //       client and account, and asksWho(page, person) where its page of sign-in has no field called password or login
 // }
-// A step that is said to fail is taken all the same, and one that works after all fails the suite: the table says what is.
+// The suite runs a step with an exception too, and fails if it works after all, so that the table stays true.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -26,24 +26,24 @@ import { walk } from './walk.mjs';
 
 export const ACCOUNT = { username: 'ada', password: 'analytical-engine-1843', name: 'Ada Lovelace', email: 'ada@example.com' };
 const CLIENT = { id: 'vestibule', secret: 'a-secret-of-the-client-that-is-long-enough' };
-const ACCESS_TOKEN_SECS = 5; // short enough to be waited for
-const EXPIRED_MS = 20_000; // until the provider refuses a token of that age
-const SECRET_READ_MS = 25_000; // files are read again within ten seconds; then some sign-ins have to be tried
-const LOGGED_MS = 5_000; // until what a process wrote has arrived here
-const STEP_LIMIT_MS = 120_000; // a provider that never answers fails the step instead of holding the suite
-const NEWS_MS = 15_000; // from a sign-out at the provider until every browser is told
+const ACCESS_TOKEN_SECS = 5; // short enough for tests to wait
+const EXPIRED_MS = 20_000; // until the provider rejects a token of that age
+const SECRET_READ_MS = 25_000; // the edge rereads files within ten seconds; then it takes a few sign-ins
+const LOGGED_MS = 5_000; // until the output of a process has arrived here
+const STEP_LIMIT_MS = 120_000; // a provider that never responds fails the step and does not block the suite
+const NEWS_MS = 15_000; // from a sign-out at the provider until every browser is signed out
 
 const STEPS = {
   signIn: 'sign-in', profile: 'name and e-mail', refresh: 'refresh past expiry', signOut: 'sign-out', backChannel: 'back-channel logout', newKeys: 'changed keys', wrongSecret: 'wrong secret',
 };
 
-/** What the log says of a client its provider does not take: RFC 6749, section 5.2, or the status of one that answers nothing else. */
+/** The log text when a provider rejects the client: RFC 6749, section 5.2, or the bare status. */
 const CLIENT_REFUSED = /invalid_client|unauthorized_client|with status 40[13]\b/;
 
-/** What of its metadata says that a provider offers a step. */
+/** The metadata that says that a provider offers a step. */
 const OFFER = { signOut: 'end_session_endpoint', backChannel: 'backchannel_logout_supported' };
 
-/** An application that answers with the access token it was sent. */
+/** An application that returns the access token that it received. */
 async function echo() {
   const server = http.createServer((request, response) => response.end(request.headers.authorization ?? ''));
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -74,7 +74,7 @@ export function suite(driver) {
       stack = await startStack({
         ports: { edge }, store: 'memory:', routes, provider: of('OIDC_'),
         sessionEnv: of('SESSION_'),
-        // What is here next to the documents makes the suite quick; nothing of it is about the provider.
+        // These settings only make the suite faster; they do not concern the provider.
         edgeEnv: { LOG_FORMAT: 'pretty', EDGE_POST_LOGOUT_REDIRECT: undefined, EDGE_RATE_LIMIT_LOGIN: '0', ...of('EDGE_') },
       });
     });
@@ -91,7 +91,7 @@ export function suite(driver) {
 
     const warnings = () => stack.logs('edge').split('\n').filter((line) => / (WARN|ERROR) |outcome="failure"/.test(line)); // audit records too
 
-    /** That an answer of the edge is a redirect; or why it is not, as the edge's log has it. */
+    /** Checks that a response of the edge is a redirect; otherwise fails with the reason from the edge's log. */
     async function isRedirect(answer) {
       if (answer.status === 302) return;
       const said = () => warnings().slice(-3).join('\n');
@@ -102,11 +102,11 @@ export function suite(driver) {
     const start = (person, login) => walk(person, `${stack.edgeUrl}${login}`, { edgeUrl: stack.edgeUrl, answer: provider.answer });
     const json = (response) => { try { return response.json(); } catch { return undefined; } };
 
-    /** The whole way of a sign-in; gives the callback's answer. */
+    /** The complete sign-in; returns the response to the callback. */
     async function attempt(person, login = '/api/auth/login') {
       const { landed, page, seen } = await start(person, login);
       if (landed?.startsWith(registered.redirectUri)) return person.navigate(landed);
-      if (page?.url.startsWith(stack.edgeUrl)) return page; // the edge's own refusal
+      if (page?.url.startsWith(stack.edgeUrl)) return page; // the edge itself rejected it
       throw new Error(`no way back to ${registered.redirectUri}:\n${seen.join('\n')}\n${page?.text.slice(0, 3000) ?? landed}`);
     }
 
@@ -117,7 +117,7 @@ export function suite(driver) {
       return person;
     }
 
-    /** Signs out here and goes on at the provider; gives where the person lands. */
+    /** Signs out here and continues at the provider; returns the final page. */
     async function signOut(person) {
       const { landed, page, seen } = await start(person, '/api/auth/logout');
       assert.ok(landed, `no way back from the sign-out:\n${seen.join('\n')}\n${page?.text.slice(0, 3000)}`);
@@ -126,12 +126,12 @@ export function suite(driver) {
 
     const asksWho = (page, person) => (provider.asksWho ? provider.asksWho(page, person) : /name="(password|login)"/.test(page.text));
 
-    /** Whether the provider lets the person in again without asking who it is. */
+    /** Whether the provider signs the person in again without a prompt. */
     async function isKnown(person) {
       const silently = async (page) => ((await asksWho(page, person)) ? undefined : provider.answer(page, person));
       const { landed } = await walk(person, `${stack.edgeUrl}/api/auth/login`, { edgeUrl: stack.edgeUrl, answer: silently });
       if (landed === undefined || !new URL(landed).searchParams.has('code')) return false;
-      await isRedirect(await person.navigate(landed)); // no code is left unredeemed
+      await isRedirect(await person.navigate(landed)); // redeems the code
       return true;
     }
 

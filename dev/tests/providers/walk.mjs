@@ -1,10 +1,10 @@
-// A person's way through a provider's pages.
+// Walks a person's browser through a provider's pages.
 
 const MOST_PAGES = 25; // redirects and pages of one sign-in; a loop is a failure
 
 /**
- * Goes on from an address, answering the provider's pages as `answer` says, until an address of the edge comes up that is not its
- * login. Gives `{landed}`, that address, which was not asked for yet; or `{page}`, a page `answer` gives nothing for.
+ * Follows redirects from an address and fills in the provider's pages with `answer`, until it reaches an address of the
+ * edge other than its login. Returns `{landed}`, that address, not yet requested; or `{page}` if `answer` has no reply.
  * @param {import('../product/client.mjs').Client} person
  */
 export async function walk(person, from, { edgeUrl, answer = () => undefined }) {

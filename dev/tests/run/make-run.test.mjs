@@ -1,4 +1,4 @@
-// `make run` as a person uses it: one command, one URL, Ctrl-C; and what it says when a port is taken.
+// `make run` as a person uses it: one command, one URL, Ctrl-C; and the message when a port is taken.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import net from 'node:net';
@@ -12,7 +12,7 @@ import { ROOT } from '../../stack.mjs';
 import { Client } from '../product/client.mjs';
 
 const READY_MS = 30_000; // debug programs on a busy machine
-const WARM_MS = 10_000; // the promise for a start when nothing changed
+const WARM_MS = 10_000; // the promised start time if nothing changed
 const SETTINGS = ['EDGE_LISTEN', 'EDGE_ADMIN_LISTEN', 'SESSION_LISTEN', 'SESSION_ADMIN_LISTEN', 'VESTIBULE_IDP_LISTEN', 'VESTIBULE_REDIS_LISTEN',
   'VESTIBULE_EDGE_1_LISTEN', 'VESTIBULE_EDGE_2_LISTEN', 'VESTIBULE_EDGE_2_ADMIN_LISTEN', 'VESTIBULE_SESSION_2_LISTEN', 'VESTIBULE_SESSION_2_ADMIN_LISTEN'];
 
@@ -99,14 +99,14 @@ test('an address off loopback is refused', async (t) => {
   assert.match(child.output, /EDGE_LISTEN=0\.0\.0\.0:3000: make run stays on loopback/);
 });
 
-/** The process of this name, as `make run` says it: at the start, or when it came back. */
+/** The process of this name, from the output of `make run` at the start or after a restart. */
 const processOf = (child, name) => {
   const [, first] = new RegExp(`Processes: .*?\\b${name} (\\d+)`).exec(child.output) ?? [];
   const back = [...child.output.matchAll(new RegExp(`\\b${name} is back \\(process (\\d+)\\)`, 'g'))].at(-1)?.[1];
   return Number(back ?? first);
 };
 
-/** Kills a process outright and waits until `make run` says that another one took its place. */
+/** Kills a process and waits until `make run` reports its replacement. */
 async function killAndAwait(child, name) {
   const before = processOf(child, name);
   process.kill(before, 'SIGKILL');

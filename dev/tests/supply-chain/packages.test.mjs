@@ -1,4 +1,4 @@
-// The packages that the product is built on: each is a dependency of a part, and a file of that part uses it.
+// The main packages of the product: each is a dependency of a part, and a file of that part uses it.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// The release's workflow and Renovate's settings: valid by their schemas, and without what is known to be dangerous there.
+// The release workflow and Renovate's settings are valid by their schemas and avoid known dangerous patterns.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const WORKFLOW = '.github/workflows/release.yml';
 const text = readFileSync(join(ROOT, WORKFLOW), 'utf8');
 const tool = (name, ...args) => spawnSync(join(ROOT, '.cache/supply-chain/bin', name), args, { cwd: ROOT, encoding: 'utf8' });
 
-/** What zizmor says of a workflow; it asks nobody. */
+/** The findings of zizmor for a workflow; it runs offline. */
 function judge(workflow) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-workflow-'));
   try {

@@ -1,4 +1,4 @@
-// What `make sbom` has written: valid by the schema of CycloneDX, complete by the lock files, and with the text of every licence.
+// The output of `make sbom` is valid by the CycloneDX schema, complete by the lock files, and has every licence text.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,12 +12,12 @@ import { ROOT } from '../../stack.mjs';
 const PYTHON = join(ROOT, '.cache/supply-chain/bin/python');
 const SBOM = join(ROOT, 'target/sbom');
 const BILLS = ['auth-edge', 'dev-idp', 'session-svc', 'static-web-server', 'web'];
-const JUDGED = ['static-web-server', 'web']; // one of cargo's and one of npm's: the schema is slow with many components
+const JUDGED = ['static-web-server', 'web']; // one of cargo's and one of npm's: the schema check is slow with many components
 const file = (name) => join(SBOM, `${name}.cdx.json`);
 const bill = (name) => JSON.parse(readFileSync(file(name), 'utf8'));
 const validate = (...files) => JSON.parse(execFileSync(PYTHON, [join(ROOT, 'dev/tests/supply-chain/validate_bill.py'), ...files], { encoding: 'utf8' }));
 
-/** Crates of a program that are not of this workspace, as `name version`. */
+/** Crates of a program from outside this workspace, as `name version`. */
 function linkedInto(program) {
   const tree = execFileSync('cargo', ['tree', '--quiet', '--locked', '--offline', '--target', 'x86_64-unknown-linux-gnu', '--edges', 'normal', '--prefix', 'none', '--format', '{p}', '-p', program], { cwd: ROOT, encoding: 'utf8' });
   return [...new Set(tree.split('\n').filter((line) => line && !line.includes('(/')).map((line) => line.replace(/ \(.*/, '').replace(' v', ' ')))];

@@ -6,7 +6,7 @@ import { paths } from "../paths";
 import { useSignOut } from "../session";
 
 const KEY = "signing-out";
-/** The fragment that the edge appends to the start page's address if the person is still signed in at the provider. */
+/** The fragment that the edge appends to the start page if the person is still signed in at the provider. */
 const HERE_ONLY = "#signed-out-here-only";
 
 /** Signs out, then shows the signed-out page. */
@@ -19,7 +19,7 @@ function leave(url: string) {
   window.location.assign(url);
 }
 
-/** Runs before the first page renders. If this tab has just signed out, replaces the start page by the signed-out page. */
+/** Runs before the first page renders: if this tab has just signed out, shows the signed-out page instead. */
 export function landAfterSignOut() {
   const leaving = inStorage((storage) => {
     const leaving = storage.getItem(KEY) !== null;

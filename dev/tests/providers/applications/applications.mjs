@@ -1,4 +1,4 @@
-// Applications people put behind a sign-in: how each is started, and what a person does with it.
+// Applications that people put behind a sign-in: how to start each, and what a person does with it.
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { submit } from '../html.mjs';
 const HERE = join(ROOT, 'dev/tests/providers/applications');
 const run = promisify(execFile);
 
-/** Headers of what a page's own script or form sends. */
+/** The headers of requests by a page's own script or form. */
 const sameOrigin = (url) => ({ origin: new URL(url).origin, referer: url, 'sec-fetch-site': 'same-origin' });
 
 async function start(name, args, port, path = '/', env = {}) {
@@ -24,7 +24,7 @@ async function start(name, args, port, path = '/', env = {}) {
 }
 
 /**
- * By name: `start()` → {port, stop()}; `use(person, url, front)`, what somebody who is signed in does with it at `url`;
+ * By name: `start()` → {port, stop()}; `use(person, url, front)`, the actions of a signed-in person at `url`;
  * `entrance`, a page of it.
  */
 export const APPLICATIONS = {
@@ -59,7 +59,7 @@ export const APPLICATIONS = {
     async start() {
       const folder = mkdtempSync(join(tmpdir(), 'vestibule-jupyter-'));
       const port = await freePort();
-      // Its own sign-in is off: the edge's counts. Everything else is as it comes.
+      // Its own sign-in is off, because the edge handles sign-in. All other settings are defaults.
       const child = await start('jupyter', ['-m', 'jupyter_server', '--no-browser', '--allow-root', '--ip=127.0.0.1', `--port=${port}`, '--IdentityProvider.token=', `--ServerApp.root_dir=${folder}`], port, '/api', {
         HOME: folder, JUPYTER_RUNTIME_DIR: join(folder, 'run'), IPYTHONDIR: join(folder, 'ipython'),
       });
@@ -67,7 +67,7 @@ export const APPLICATIONS = {
     },
     async use(person, url) {
       const origin = new URL(url);
-      await person.navigate(`${url}/login`); // any page sets the cookie its forms are checked by
+      await person.navigate(`${url}/login`); // every page sets the cookie that its forms require
       const headers = { ...sameOrigin(url), 'content-type': 'application/json', 'x-xsrftoken': decodeURIComponent(person.cookies(url).get('_xsrf') ?? '') };
       const note = await person.fetch(`${url}/api/contents/note-${origin.port}.txt`, { method: 'PUT', headers, body: JSON.stringify({ type: 'file', format: 'text', content: 'kept' }) });
       assert.equal(note.status, 201, note.text);

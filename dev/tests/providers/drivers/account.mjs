@@ -1,4 +1,4 @@
-// What a provider's own program is told of the client and the person, in its environment.
+// The client and the person, as environment variables of a provider's program.
 export const environment = ({ registration, client, account, accessTokenSecs }) => ({
   ACCOUNT_USERNAME: account.username, ACCOUNT_PASSWORD: account.password, ACCOUNT_NAME: account.name, ACCOUNT_EMAIL: account.email,
   CLIENT_ID: client.id, CLIENT_SECRET: client.secret,

@@ -6,7 +6,7 @@ import { environment } from './account.mjs';
 import { startProgram } from './program.mjs';
 
 const SERVER = fileURLToPath(new URL('./better-auth/server.mjs', import.meta.url));
-const RETIRED_MS = 5_000; // from a signal to its answer
+const RETIRED_MS = 5_000; // from the signal to its response
 
 export const betterAuth = {
   name: 'better-auth',

@@ -13,7 +13,7 @@ export const canaille = {
     backChannel: { offered: 'it has none', symptom: /backchannel_logout_supported/ },
   },
 
-  /** With `clientKeys`, the address of its public keys, the client authenticates by private_key_jwt. */
+  /** With `clientKeys`, the address of its public keys, the client authenticates with private_key_jwt. */
   async start({ clientKeys, ...options }) {
     const port = await freePort();
     const origin = `http://127.0.0.1:${port}`;

@@ -1,4 +1,4 @@
-// A Django site that is a provider: its newest file of a key signs, and a person fills in its pages.
+// A Django site as a provider: it signs with its newest key file, and a person fills in its pages.
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { environment } from './account.mjs';
 import { startPython } from './python.mjs';
 
 /**
- * Starts `NAME/site.py` of this folder. `metadata` is the path of its metadata, and `answer(page, account)` what a person does on a page.
+ * Starts `NAME/site.py` of this folder. `metadata` is the path of its metadata; `answer(page, account)` fills in a page.
  */
 export async function startDjango(name, options, { metadata = '/.well-known/openid-configuration', answer }) {
   const folder = mkdtempSync(join(tmpdir(), `vestibule-${name}-`));

@@ -1,4 +1,4 @@
-// Doorkeeper with doorkeeper-openid_connect (Debian) in a Rails application of its own. GitLab is built on the same.
+// Doorkeeper with doorkeeper-openid_connect (Debian) in a separate Rails application. GitLab uses the same library.
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

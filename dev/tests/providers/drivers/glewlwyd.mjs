@@ -1,4 +1,4 @@
-// Glewlwyd (Debian), whose pages are a program of the browser's: what they would send is sent here.
+// Glewlwyd (Debian). Its pages are a script in the browser; this driver sends the same requests.
 import { ADA, CLIENT, signInAt, startGlewlwyd } from './glewlwyd/program.mjs';
 
 export const glewlwyd = {

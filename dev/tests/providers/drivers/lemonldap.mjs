@@ -1,4 +1,4 @@
-// LemonLDAP::NG (Debian): its portal over the demonstration accounts, its configuration as the Manager writes it.
+// LemonLDAP::NG (Debian): its portal with the demonstration accounts, its configuration as the Manager writes it.
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,9 +10,9 @@ import { startProgram } from './program.mjs';
 
 const PORTAL = '/usr/share/lemonldap-ng/portal/htdocs/index.psgi';
 const TEMPLATES = '/usr/share/lemonldap-ng/portal/templates';
-const WORKERS = 4; // a logout token is judged by keys the edge may ask for meanwhile
+const WORKERS = 4; // the edge may fetch keys while it checks a logout token
 
-/** One of the accounts the demonstration backend has. */
+/** One of the demonstration backend's accounts. */
 const ACCOUNT = { username: 'dwho', password: 'dwho', name: 'Doctor Who', email: 'dwho@badwolf.org' };
 
 const ini = (folder) => `[all]
@@ -50,7 +50,7 @@ function configuration(folder, origin, { registration, client, accessTokenSecs }
         oidcRPMetaDataOptionsClientID: client.id, oidcRPMetaDataOptionsClientSecret: client.secret, oidcRPMetaDataOptionsDisplayName: 'Vestibule',
         oidcRPMetaDataOptionsRedirectUris: registration.redirectUri, oidcRPMetaDataOptionsPostLogoutRedirectUris: registration.postLogoutRedirectUri,
         oidcRPMetaDataOptionsIDTokenSignAlg: 'RS256', oidcRPMetaDataOptionsIDTokenExpiration: 3600, oidcRPMetaDataOptionsAccessTokenExpiration: accessTokenSecs,
-        // After its consent page it ends a sign-out on its own page: what it remembers of that page decides where the next one leads.
+        // After its consent page, a sign-out ends on its own page. The state of that page determines the next redirect.
         oidcRPMetaDataOptionsRefreshToken: 1, oidcRPMetaDataOptionsBypassConsent: 1, oidcRPMetaDataOptionsLogoutBypassConfirm: 0,
       },
     },

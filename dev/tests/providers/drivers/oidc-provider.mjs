@@ -1,4 +1,4 @@
-// oidc-provider (npm), certified; it is the development provider too.
+// oidc-provider (npm), certified; also the development provider.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,10 +1,10 @@
-// A provider's own program: started, waited for and stopped by its id.
+// A provider's program: starts it, waits for it, and stops it by its process id.
 import { Child } from '../../../lib/child.mjs';
 import { probe, until } from '../../../lib/net.mjs';
 
 const READY_MS = 60_000; // an interpreter with a large framework, on a busy machine
 
-/** Starts a program and waits until `ready`, an address of it, answers 200. */
+/** Starts a program and waits until its address `ready` answers 200. */
 export async function startProgram(name, command, args, { ready, ...options }) {
   const child = new Child(name, command, args, options);
   try {
@@ -19,9 +19,9 @@ export async function startProgram(name, command, args, { ready, ...options }) {
   return child;
 }
 
-const CHANGE_MS = 10_000; // from asking for new keys until they are published
+const CHANGE_MS = 10_000; // from the request for new keys until they are published
 
-/** Has a provider change its keys, and waits until its key set says so. */
+/** Makes a provider change its keys, and waits until its key set shows it. */
 export async function changedKeys(keySet, change) {
   const old = (await probe(keySet)).body;
   change();

@@ -1,4 +1,4 @@
-// Providers and applications from PyPI, in a virtual environment of their own.
+// Providers and applications from PyPI, in a separate virtual environment.
 import { join } from 'node:path';
 
 import { ROOT } from '../../../stack.mjs';

@@ -1,5 +1,5 @@
-// better-auth with its OAuth provider as its documentation sets them up, over its memory adapter. SIGHUP retires its key; the next
-// signature makes another one.
+// better-auth with its OAuth provider, set up as its documentation says, with the memory adapter. SIGHUP retires the
+// key; the next signature creates another one.
 import http from 'node:http';
 
 import { oauthProvider } from '@better-auth/oauth-provider';
@@ -11,7 +11,7 @@ import { jwt } from 'better-auth/plugins';
 const port = Number(process.argv[2]);
 const { env } = process;
 
-// It registers only https addresses of public hosts for back-channel logout. This one stands for the edge on loopback.
+// It registers only https addresses of public hosts for back-channel logout. This one stands for the edge.
 const PUBLIC_EDGE = 'https://vestibule.example.com';
 const backchannel = new URL(env.BACKCHANNEL_LOGOUT_URI);
 const fetchAnywhere = globalThis.fetch;
@@ -40,7 +40,7 @@ const client = await auth.api.adminCreateOAuthClient({
     redirect_uris: [env.REDIRECT_URI],
     post_logout_redirect_uris: [env.POST_LOGOUT_REDIRECT_URI],
     backchannel_logout_uri: `${PUBLIC_EDGE}${backchannel.pathname}`,
-    application_type: 'native', // a web client would need https, which loopback has not
+    application_type: 'native', // a web client would need https, which loopback does not have
     token_endpoint_auth_method: 'client_secret_basic',
     grant_types: ['authorization_code', 'refresh_token'],
     scope: 'openid profile email offline_access',
@@ -55,7 +55,7 @@ process.on('SIGHUP', () => {
 
 const handle = toNodeHandler(auth);
 http.createServer((request, response) => {
-  // The pages an application brings itself; the driver answers them through better-auth's own routes.
+  // The pages that an application supplies; the driver uses better-auth's own routes instead.
   if (request.url.startsWith('/sign-in') || request.url.startsWith('/consent')) return response.setHeader('content-type', 'text/html').end('<!doctype html><title>page</title>');
   return handle(request, response);
 }).listen(port, '127.0.0.1', () => process.stdout.write(`${JSON.stringify({ id: client.client_id, secret: client.client_secret })}\n`));

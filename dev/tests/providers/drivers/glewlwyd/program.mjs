@@ -11,7 +11,7 @@ import { freePort, probe, until } from '../../../../lib/net.mjs';
 import { Client } from '../../../product/client.mjs';
 
 const SCHEMA = '/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3';
-const ADMIN = { username: 'admin', password: 'password' }; // as Debian's schema makes it; on loopback, for the length of a test
+const ADMIN = { username: 'admin', password: 'password' }; // from Debian's schema; on loopback, for the duration of a test
 export const ADA = { username: 'ada', password: 'analytical-engine', name: 'Ada Lovelace', email: 'ada@example.test' };
 export const CLIENT = { id: 'vestibule', secret: 'a-secret-of-the-client-that-is-long-enough' };
 
@@ -37,10 +37,10 @@ hash_algorithm="SHA512"
 database = { type = "sqlite3" path = "${folder}/glewlwyd.db" };
 `;
 
-/** A key whose first coordinate begins with a zero, which Glewlwyd leaves out of its key set: one key in 256 is such. */
+/** A key whose first coordinate starts with a zero byte, which Glewlwyd omits from its key set: one key in 256. */
 function keyWithAZeroInFront() {
   for (;;) {
-    // Encoded while it is made: to export a key object collects garbage under its lock, which the collected ones want (node 20).
+    // Encodes the key during generation: exporting a key object can deadlock with the garbage collector (node 20).
     const { privateKey, publicKey } = generateKeyPairSync('ec', {
       namedCurve: 'P-256', privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'der' },
     });
@@ -69,7 +69,7 @@ function plugin(issuer, accessTokenSecs) {
   };
 }
 
-/** Starts it with one client, whose edge is at `edgeUrl`, and one person: {issuer, origin, rotateKeys, log, stop}. */
+/** Starts it with one person and one client, whose edge is at `edgeUrl`: {issuer, origin, rotateKeys, log, stop}. */
 export async function startGlewlwyd({ edgeUrl, accessTokenSecs, postLogoutRedirectUri = `${edgeUrl}/` }) {
   const route = (action) => `${edgeUrl}/api/auth/${action}`;
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-glewlwyd-'));
@@ -96,7 +96,7 @@ export async function startGlewlwyd({ edgeUrl, accessTokenSecs, postLogoutRedire
     }, () => `glewlwyd was not ready:\n${child.output}`);
     await send(admin, origin, 'POST', '/api/auth/', ADMIN);
     const clients = (await send(admin, origin, 'GET', '/api/mod/client/database')).json();
-    // Debian's schema knows one such address, the plugin reads a list.
+    // Debian's schema has one such address; the plugin reads a list.
     clients.parameters['data-format'].post_logout_redirect_uris = { multiple: true, read: true, write: true };
     await send(admin, origin, 'PUT', '/api/mod/client/database', clients);
     await send(admin, origin, 'PUT', '/api/mod/client/database/reset', {});
@@ -117,7 +117,7 @@ export async function startGlewlwyd({ edgeUrl, accessTokenSecs, postLogoutRedire
   return { issuer, origin, rotateKeys, log: () => child.output, stop };
 }
 
-/** Ada signs in there and grants what the client may ask. */
+/** Ada signs in and grants the client's scopes. */
 export async function signInAt(person, { origin }) {
   await send(person, origin, 'POST', '/api/auth/', { username: ADA.username, password: ADA.password });
   await send(person, origin, 'PUT', `/api/auth/grant/${CLIENT.id}`, { scope: 'openid profile email' });
