@@ -1,9 +1,9 @@
-// `make chaos`: real processes, people in them, and faults from a seed; an oracle checks every answer. Closes on a table.
+// `make chaos`: real processes, simulated people, and faults from a seed; an oracle checks every response.
 //
 //   node dev/chaos.mjs [--seed 1] [--seeds 20] [--seconds 30] [--kinds kill,cut] [--topology redis|sentinel|file]
 //
-// The same seed gives the same faults at the same times and the same people with the same intentions. What the processes make of it is theirs:
-// interleavings are not repeated. Histories stay in target/chaos/SEED; `node dev/chaos/check.mjs FILE` judges one again.
+// A seed determines the faults, their times, and the people's intentions. The interleavings of the processes differ
+// between runs. Histories stay in target/chaos/SEED; `node dev/chaos/check.mjs FILE` judges one again.
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -15,7 +15,7 @@ export const PLACE = join(resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target'
 const COLUMNS = ['faults', 'requests', 'refused', 'sessions', 'endings', 'refreshes', 'recoveryMs', 'stalledMs'];
 const say = (line) => process.stdout.write(`${line}\n`);
 
-/** The table of a run: what happened in each seed, and what was wrong. */
+/** The table of a run: the events and the violations of each seed. */
 function tableOf(results) {
   const head = ['seed', 'store', ...COLUMNS, 'violations'];
   const rows = results.map(({ seed, topology, counts, violations }) => [seed, topology, ...COLUMNS.map((name) => counts[name]), violations.length]);

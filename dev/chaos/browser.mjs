@@ -1,5 +1,5 @@
-// A browser of one person, whose every request goes into the history. It reaches the product by the edge that is named, as behind a
-// balancer that chose it.
+// One person's browser. It records every request in the history, and reaches the product through a named edge, as
+// if a balancer had chosen that edge.
 import http from 'node:http';
 import net from 'node:net';
 
@@ -7,11 +7,11 @@ import { now } from '../lib/clock.mjs';
 import { Client } from '../tests/product/client.mjs';
 import { nameOf } from './history.mjs';
 
-const SILENT_MS = 20_000; // longer than any fault holds a link, and than any deadline of the edge's
+const SILENT_MS = 20_000; // longer than any fault holds a link, and than any deadline of the edge
 const PROOF = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin' };
 const EMPTY_MESSAGE = '\0'.repeat(5); // gRPC-Web: a frame without content
 
-/** Keeps connections open, and leads those to the product's address to an edge, those to the provider's to itself: that link is never broken. */
+/** Keeps connections open. The product's address leads to one edge; the provider's link never breaks. */
 function agentTo(world, edge) {
   const agent = new http.Agent({ keepAlive: true });
   agent.createConnection = ({ port }) => {
@@ -19,7 +19,7 @@ function agentTo(world, edge) {
     const socket = net.connect({ [world.fronts.url]: world.fronts[edge], [world.fronts.idp]: world.ports.idp }[port], '127.0.0.1');
     return Object.assign(socket, { isProvider }).setNoDelay(true).setTimeout(SILENT_MS, () => socket.destroy());
   };
-  // Node's servers close a connection that was idle for five seconds, also when the next request is on its way.
+  // Node's servers close a connection after five idle seconds, even if a request is on its way.
   agent.keepSocketAlive = (socket) => !socket.isProvider && http.Agent.prototype.keepSocketAlive.call(agent, socket);
   return agent;
 }
@@ -30,7 +30,7 @@ export class Browser {
     this.agents = Object.fromEntries(world.edges.map((edge) => [edge, agentTo(world, edge)]));
   }
 
-  /** The session its cookie names; undefined without a cookie. */
+  /** The session that its cookie names; undefined without a cookie. */
   get session() {
     const [, value] = this.client.sessionCookie(this.world.stack) ?? [];
     return value && nameOf(this.idOf(value));
@@ -40,7 +40,7 @@ export class Browser {
     return decodeURIComponent(value).split('.')[0];
   }
 
-  /** The session ID itself, which an operator's call needs. */
+  /** The session ID, for operator calls. */
   get sessionId() {
     const [, value] = this.client.sessionCookie(this.world.stack) ?? [];
     return value && this.idOf(value);
@@ -50,7 +50,7 @@ export class Browser {
     return this.world.stack.edgeUrl;
   }
 
-  /** One request; gives the event, with what of the answer is to be judged. */
+  /** Sends one request; returns the event with the parts of the response to judge. */
   async ask(kind, edge, path, { method = 'GET', headers = {}, body, about = () => ({}), session = this.session } = {}) {
     const event = { type: 'request', kind, edge, who: this.account.sub, browser: this.name, session, begin: now() };
     try {
@@ -64,7 +64,7 @@ export class Browser {
     return this.history.add(event);
   }
 
-  /** What an answer does to the session cookie: nothing, clears it, or names a session. */
+  /** The effect of a response on the session cookie: none, cleared, or a new session. */
   cookieIn(answer) {
     const line = answer.headers.getSetCookie().find((text) => /^(__\w+-)?session=/.test(text));
     if (!line) return undefined;
@@ -76,7 +76,7 @@ export class Browser {
     return this.ask('me', edge, '/api/auth/me', { about: ({ status, json }) => (status === 200 ? { sub: json().sub } : {}) });
   }
 
-  /** Asks with the cookie of a session it had. */
+  /** Sends a request with the cookie of an earlier session. */
   lookAt(edge, cookie) {
     const session = nameOf(this.idOf(cookie.slice(cookie.indexOf('=') + 1)));
     return this.ask('me', edge, '/api/auth/me', { session, headers: { cookie }, about: ({ status, json }) => (status === 200 ? { sub: json().sub } : {}) });
@@ -101,7 +101,7 @@ export class Browser {
     });
   }
 
-  /** Signs in at the provider as somebody it has not seen, and comes back: `onReturn` is called then. A session the browser has is to be replaced. */
+  /** Signs in as a person new to the provider and calls `onReturn` on return. Replaces an existing session. */
   async signIn(edge, onReturn = () => {}) {
     const event = { type: 'request', kind: 'sign-in', edge, who: this.account.sub, browser: this.name, session: this.session, begin: now() };
     this.client.jars.delete(this.world.stack.issuer);
@@ -121,7 +121,7 @@ export class Browser {
     return this.history.add(event);
   }
 
-  /** Signs out at the provider alone, which then tells the edge. */
+  /** Signs out at the provider alone, which then notifies the edge. */
   async signOutAtProvider() {
     const event = { type: 'request', kind: 'provider-sign-out', who: this.account.sub, browser: this.name, session: this.session, begin: now() };
     try {
@@ -144,7 +144,7 @@ export class Browser {
   }
 }
 
-/** What of every answer is judged. */
+/** The parts of each response that the checker judges. */
 function judged({ status, headers, text }) {
   const isJson = headers.get('content-type')?.startsWith('application/json');
   const error = status >= 400 && isJson ? JSON.parse(text).error : undefined;

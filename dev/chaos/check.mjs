@@ -1,4 +1,4 @@
-// Judges a history: a pure function, also of one that was kept.
+// Judges a history. A pure function, which also accepts a saved history.
 //
 //   node dev/chaos/check.mjs target/chaos/7/history.jsonl
 import { readHistory } from './history.mjs';
@@ -16,11 +16,11 @@ import { saysAlive, saysOver } from './answers.mjs';
 import { refreshesOf } from './grants.mjs';
 import { sessionsOf } from './sessions.mjs';
 
-const EXCUSES_NOTHING = ['new-keys']; // changing keys breaks nothing
+const EXCUSES_NOTHING = ['new-keys']; // a key change excuses no error
 
 export const RULES = [signedOut, honoured, oneGrant, needsSignIn, staleToken, mixedUp, unavailable, recovery, disabled, growth];
 
-/** The violations of a history, each with its rule, in order; and what it is made of, in figures. */
+/** The violations of a history in order, each with its rule; and figures about its content. */
 export function judge(events) {
   const of = (type) => events.filter((event) => event.type === type);
   const faults = of('fault').filter(({ kind }) => !EXCUSES_NOTHING.includes(kind));

@@ -1,5 +1,5 @@
-// The clock of each process, set apart from the others': libfaketime stands between a program and the C library's clock. The monotonic clock
-// goes on as it is, as it does when somebody sets the time.
+// Gives each process a separate clock: libfaketime replaces the C library's clock. The monotonic clock is unchanged,
+// as it is when an operator sets the time.
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -8,7 +8,7 @@ import { Problem } from '../lib/build.mjs';
 const LIBRARIES = '/usr/lib';
 const NAME = 'libfaketimeMT.so.1';
 
-/** Where Debian's package libfaketime has put its library. */
+/** The folders in which Debian's package libfaketime installs its library. */
 export function libfaketime() {
   for (const folder of readdirSync(LIBRARIES).filter((name) => name.endsWith('-linux-gnu'))) {
     const place = join(LIBRARIES, folder, 'faketime');
@@ -28,7 +28,7 @@ export class Clocks {
 
   fileOf = (name) => join(this.folder, `clock-of-${name}`);
 
-  /** What a process gets in its environment; its clock is right until it is set. */
+  /** The environment of a process; its clock is correct until it is set. */
   environmentOf(name) {
     this.set(name, 0);
     return { LD_PRELOAD: this.library, FAKETIME_TIMESTAMP_FILE: this.fileOf(name), FAKETIME_NO_CACHE: '1', DONT_FAKE_MONOTONIC: '1' };

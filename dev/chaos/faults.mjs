@@ -1,4 +1,4 @@
-// How each kind of fault is made and taken back.
+// How each kind of fault is applied and undone.
 import { now } from '../lib/clock.mjs';
 import { pause } from '../lib/net.mjs';
 import { rotateKeys } from './provider-keys.mjs';
@@ -16,7 +16,7 @@ const link = (begin) => ({
 
 const everyone = ({ edges, services }) => [...edges, ...services];
 
-/** Something that is done to every link to the provider. */
+/** A change to every link to the provider. */
 const toProvider = (does) => ({
   begin: (world, { ms }) => Promise.all(everyone(world).map((from) => does(world.network, from, ms))),
   end: (world) => Promise.all(everyone(world).map((from) => world.network.heal(from, 'idp'))),
@@ -56,25 +56,25 @@ const FAULTS = {
   },
 };
 
-/** How a fault is made in this world: what belongs to the store, the store knows. */
+/** How this world applies a fault; the store applies faults of its own. */
 function makerOf({ store }, { kind, target }) {
   const own = store.faults[kind];
   return own && (!FAULTS[kind] || store.owns?.(target)) ? own : FAULTS[kind];
 }
 
-/** What a fault takes hold of: two that hold the same come one after the other, and so do two of a replicated store. */
+/** What a fault locks. Faults with the same lock run one after another, as do faults of a replicated store. */
 function heldBy(world, { kind, target, from, to }) {
-  // A process that starts in between would sign at once with a key that others have not read yet.
+  // A process that starts in between would at once sign with a key that others have not read yet.
   if (['restart-all', 'new-keys'].includes(kind)) return everyone(world);
   if (kind === 'outage' || kind === 'slow-provider') return ['idp', ...everyone(world).map((one) => `${one}>idp`)];
   if ([target, from, to].some((name) => name === 'master' || world.store.owns?.(name))) return ['store'];
   return [target ?? `${from}>${to}`];
 }
 
-/** Makes the faults of a schedule, each at its time, and takes them back. Gives when all are over. */
+/** Applies the faults of a schedule at their times and undoes them. Resolves when all are over. */
 export async function makeFaults(world, history, faults, onFault) {
   const began = performance.now();
-  const busy = new Map(); // what is held → until when it is
+  const busy = new Map(); // lock → time until which it is held
   await Promise.all(faults.map(async (planned) => {
     await pause(Math.max(0, began + planned.at - performance.now()));
     const names = heldBy(world, planned);

@@ -1,6 +1,6 @@
-// The provider's log by grant: each sign-in begins one, and every refresh token leads to the one it came from.
+// The provider's log by grant: each sign-in starts a grant, and each refresh token belongs to its grant.
 
-/** Grants with all that was granted and refused in them, in order. A refusal of a token that is not known is nobody's. */
+/** The grants with their issued and refused tokens in order. Refusals of unknown tokens are ignored. */
 export function refreshesOf(events) {
   const grants = new Map();
   const owners = new Map(); // refresh token → grant

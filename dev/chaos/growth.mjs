@@ -1,4 +1,4 @@
-// What is left when everybody is gone: descriptors and memory of each process, keys of the store by their letters.
+// What remains after all people have left: descriptors and memory of each process, and the store's keys by letter.
 import { readdirSync, readFileSync } from 'node:fs';
 
 import { ask } from '../lib/redis-topology.mjs';
@@ -12,13 +12,13 @@ export function processFigures(pid) {
 }
 
 // Letters are those of session-svc/src/store/redis/keys.rs, behind the prefix.
-const MARK_MS = 600_000; // that a mark of an ending is kept at most
+const MARK_MS = 600_000; // how long the mark of an ending is kept at most
 const COUNT = [
   'local found = {}', "for _, key in ipairs(redis.call('KEYS', '*')) do", 'local letter = string.sub(key, 11, 11)',
   "local left = redis.call('PTTL', key)", `if left < 0 then letter = letter .. '!' elseif left > ${MARK_MS} then letter = letter .. '+' end`, 'found[letter] = (found[letter] or 0) + 1', 'end', 'return cjson.encode(found)',
 ].join(' ');
 
-/** How many keys there are of each letter: with `!` those that never expire, with `+` those that stay for longer than a mark of an ending. */
+/** The number of keys by letter: `!` marks keys that never expire, `+` those that outlive the mark of an ending. */
 export async function keyFigures(port) {
   const answer = await ask(port, `EVAL "${COUNT}" 0`);
   const [figures] = /\{.*\}/.exec(answer) ?? [];
@@ -26,5 +26,5 @@ export async function keyFigures(port) {
   return JSON.parse(figures);
 }
 
-/** Whether keys of this letter are something of a session, or of nobody, that stayed. The stream of events stays; marks and leases expire. */
+/** Whether keys of this letter are leftovers. The stream of events stays; marks and leases expire. */
 export const isLeft = (letter) => (letter.endsWith('!') ? letter !== 'e!' : ['i', 'o', 'i+', 'o+', 's+', 'listed+'].includes(letter));

@@ -1,9 +1,9 @@
-// What happened, in the order in which it was over: a line of JSON for each request, fault, stall and observation.
+// The events in the order of their ends: a line of JSON for each request, fault, stall and observation.
 import { createHash } from 'node:crypto';
 import { createWriteStream, readFileSync } from 'node:fs';
 import { once } from 'node:events';
 
-/** What a secret is called here: twelve digits of its hash. */
+/** The name of a secret in the history: twelve digits of its hash. */
 export const nameOf = (secret) => createHash('sha256').update(secret).digest('hex').slice(0, 12);
 
 export class History {

@@ -1,4 +1,4 @@
-// A person whose account is disabled at the provider in the middle of everything. Their pages need no token, so that nothing but a
+// A person whose account is disabled at the provider during the run. Their pages need no token, so only a
 // revalidation ends their sessions.
 import { appendFileSync } from 'node:fs';
 
@@ -8,7 +8,7 @@ import { saysOver } from './answers.mjs';
 import { Browser } from './browser.mjs';
 
 const LOOK_PAUSE_MS = 300;
-const LIMIT_MS = 90_000; // the time between two revalidations, and the pauses after two that met an outage
+const LIMIT_MS = 90_000; // the time between two revalidations, and the pauses after two that failed in an outage
 
 export class Leaver {
   constructor(world, history) {
@@ -20,7 +20,7 @@ export class Leaver {
     for (const [at, browser] of this.browsers.entries()) await browser.signIn(this.world.edges[at]);
   }
 
-  /** Looks at its profile at each edge until it is signed out everywhere or stopped. */
+  /** Requests its profile at each edge until it is signed out everywhere or stopped. */
   async look() {
     for (let round = 0; !this.isOver && this.signedIn().length > 0; round += 1) {
       const edge = this.world.edges[round % this.world.edges.length];
@@ -33,13 +33,13 @@ export class Leaver {
     return this.browsers.filter(({ session }) => session);
   }
 
-  /** The provider refuses every grant of the account from now on. */
+  /** From now on the provider refuses every grant of the account. */
   disable() {
     this.history.add({ type: 'disabled', who: this.account.sub, at: now() });
     appendFileSync(this.world.disabledFile, `${this.account.sub}\n`);
   }
 
-  /** Waits for the sessions to end, and notes whether they did. */
+  /** Waits for the sessions to end, and records whether they did. */
   async leave(looking) {
     const event = { type: 'left', who: this.account.sub, begin: now() };
     const limit = setTimeout(() => { this.isOver = true; }, LIMIT_MS);

@@ -1,5 +1,5 @@
-// The network in a thread of its own, so that no link is late because the people have much to do. This file is both ends: the thread, and the
-// Network that others call, whose methods give promises.
+// Runs the network in a separate thread, so that busy people do not delay its links. This file holds both ends:
+// the thread, and the Network for its callers, whose methods return promises.
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 
 import { watchStalls } from '../lib/clock.mjs';

@@ -1,18 +1,18 @@
-// Every link between two processes, as a TCP proxy that does to it what networks do: cuts it, holds bytes back, in one direction or both, or
-// delays them. Before each process stands one port; who connects there is looked up, so that a fault is of one pair.
+// Every link between two processes is a TCP proxy that can cut it, hold bytes back (in one or both directions) or
+// delay them. Each process has one port in front. The proxy finds out who connects, so faults apply to one pair.
 import { once } from 'node:events';
 import net from 'node:net';
 
 import { Peers } from './peer.mjs';
 
-const HELD_MAX_BYTES = 1 << 20; // of one direction of a connection; more is left with its sender
-const FORWARD = 'forward'; // from who connects to who listens
+const HELD_MAX_BYTES = 1 << 20; // per direction of a connection; the sender keeps the rest
+const FORWARD = 'forward'; // from the client to the listener
 const BACK = 'back';
 
-/** What is wrong with a link. Nothing, at first. */
+/** The fault of a link; none at first. */
 const whole = () => ({ isCut: false, held: new Set(), delayMs: 0 });
 
-/** One direction of a connection: bytes in order, each no earlier than its delay, none while the link holds them. */
+/** One direction of a connection: bytes in order, each after its delay, none while the link holds them. */
 class Way {
   constructor(source, target, link, direction) {
     Object.assign(this, { source, target, link, direction, waiting: [], bytes: 0, free: 0 });
@@ -21,7 +21,7 @@ class Way {
     target.on('drain', () => source.resume());
   }
 
-  /** Takes bytes, or with none the end of them. */
+  /** Takes bytes, or their end if there are none. */
   take(chunk) {
     this.free = Math.max(this.free, performance.now() + this.link.delayMs);
     this.waiting.push({ chunk, due: this.free });
@@ -53,19 +53,19 @@ export class Network {
     Object.assign(this, { peers: new Peers(), links: new Map(), servers: [], connections: new Set() });
   }
 
-  /** Names a process that was started. */
+  /** Registers a process that was started. */
   know(name, pid) {
     this.peers.pids[name] = pid;
   }
 
-  /** The condition of the link from `from` to `to`. */
+  /** The state of the link from `from` to `to`. */
   link(from, to) {
     const name = `${from}>${to}`;
     if (!this.links.has(name)) this.links.set(name, whole());
     return this.links.get(name);
   }
 
-  /** Puts a port before `target`, a port as well, and gives it. All connections come from `only`; or those of processes `among` others are told apart. */
+  /** Opens a port in front of the port `target`. All its clients are `only`, or it tells the processes `among` apart. */
   async front(to, target, { only, among = [] }) {
     const server = net.createServer({ allowHalfOpen: true }, async (client) => {
       client.on('error', () => {});
@@ -90,7 +90,7 @@ export class Network {
     }
   }
 
-  /** One side is gone; the other hears of it when the link lets it. */
+  /** One side has closed; the other side receives the close when the link lets it through. */
   closed(connection) {
     const { client, service, link, ways } = connection;
     if (client.destroyed && service.destroyed) return void this.connections.delete(connection);
@@ -110,7 +110,7 @@ export class Network {
     connection.service.destroy();
   }
 
-  /** Breaks every connection of the link, and refuses others. */
+  /** Breaks every connection of the link, and refuses new ones. */
   cut(from, to) {
     const link = this.link(from, to);
     link.isCut = true;
@@ -121,7 +121,7 @@ export class Network {
     }
   }
 
-  /** Holds bytes back: `forward`, `back`, or both without a direction. Nothing is refused, nothing arrives. */
+  /** Holds bytes back: `forward`, `back`, or both by default. Nothing is refused, nothing arrives. */
   hold(from, to, direction) {
     for (const one of direction ? [direction] : [FORWARD, BACK]) this.link(from, to).held.add(one);
   }
@@ -130,7 +130,7 @@ export class Network {
     this.link(from, to).delayMs = ms;
   }
 
-  /** The link is as it was; what was held back arrives. */
+  /** Restores the link; the held bytes arrive. */
   heal(from, to) {
     const link = Object.assign(this.link(from, to), { isCut: false, delayMs: 0 });
     link.held.clear();

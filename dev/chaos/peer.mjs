@@ -1,11 +1,11 @@
-// Which process is at the other end of a connection over loopback: the kernel's table of connections has it. Reading that table takes the kernel
-// a tenth of a second where there are thousands of them, so connections that come together are looked up together, and no byte waits
-// for it that is not of a new connection.
+// Finds the process at the other end of a loopback connection in the kernel's table of connections. With thousands of
+// connections the kernel needs a tenth of a second to read it. Simultaneous connections therefore share a lookup,
+// and only the bytes of new connections wait for it.
 import { readdir, readFile, readlink } from 'node:fs/promises';
 
 const hex = (port) => port.toString(16).toUpperCase().padStart(4, '0');
 
-/** The inode of the socket that connected from `port` to `target`, both on 127.0.0.1, by the kernel's table. */
+/** The inode of the socket that connected from `port` to `target`, both on 127.0.0.1, from the kernel's table. */
 function inodeOf(table, port, target) {
   const at = table.indexOf(`0100007F:${hex(port)} 0100007F:${hex(target)} `);
   return at < 0 ? undefined : table.slice(at, table.indexOf('\n', at)).split(/\s+/)[8];
@@ -13,8 +13,8 @@ function inodeOf(table, port, target) {
 
 /** The inodes of the sockets of a process. */
 async function socketsOf(pid) {
-  const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => []); // ended meanwhile
-  const targets = await Promise.all(descriptors.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => ''))); // closed meanwhile
+  const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => []); // the process has ended
+  const targets = await Promise.all(descriptors.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => ''))); // closed in the meantime
   return new Set(targets.map((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1]));
 }
 
@@ -23,10 +23,10 @@ export class Peers {
     Object.assign(this, { pids: {}, asked: [], looking: false });
   }
 
-  /** Which of these processes made a connection; undefined if none of them did. */
+  /** Which of these processes made a connection; undefined if none did. */
   of(socket, names) {
     const { remotePort: port, localPort: target } = socket;
-    if (!port) return undefined; // gone already
+    if (!port) return undefined; // already closed
     return new Promise((resolve) => {
       this.asked.push({ port, target, names, resolve });
       if (!this.looking) this.look();

@@ -1,5 +1,5 @@
-// People, each with two browsers: they look around all the time, from both edges at once, sign in when they are signed out, sign out, and are
-// signed out from elsewhere. What they decide comes from a seed; what they meet decides how far they get.
+// People with two browsers each. They browse at both edges, sign in, sign out, and are signed out from elsewhere.
+// A seed determines their decisions; the responses determine how far they get.
 import { now } from '../lib/clock.mjs';
 import { pause } from '../lib/net.mjs';
 import { field } from '../tests/product/grpc.mjs';
@@ -10,11 +10,11 @@ import { Browser } from './browser.mjs';
 const BROWSERS = ['phone', 'desk'];
 const LOOK_PAUSE_MS = [100, 350];
 const LIFE_PAUSE_MS = [500, 1_800];
-const CALLBACK_MS = 2_500; // that the answer to a callback may take while something is broken
+const CALLBACK_MS = 2_500; // the longest response to a callback during a fault
 const LOOKS = { me: 5, app: 4, status: 1 };
 const LIFE = { signOut: 4, endOthers: 3, signInAgain: 3, operatorEnds: 4, operatorEndsAll: 1, endsWhileSigningIn: 1, providerSignOut: 3, nothing: 12 };
 
-/** Calls of an operator, at a session service and not through any edge. */
+/** An operator's calls to a session service, past the edge. */
 class Operator {
   constructor(world, history) {
     Object.assign(this, { world, history });
@@ -48,7 +48,7 @@ class Person {
     this.account = account;
   }
 
-  /** Looks around with one browser until told to stop. */
+  /** Browses with one browser until stopped. */
   async look(browser, random, isOver) {
     while (!isOver()) {
       if (browser.session && !browser.isBusy) {
@@ -60,7 +60,7 @@ class Person {
     }
   }
 
-  /** Who is told that a session is over, or has no token any more, signs in anew. */
+  /** A browser whose session has ended, or has no token left, signs in again. */
   takeIn(browser, asked, answer) {
     if (browser.session !== asked) return;
     if (saysOver(answer)) browser.client.cookies(browser.url).clear();
@@ -73,7 +73,7 @@ class Person {
     [browser.isBusy, browser.needsSignIn] = [false, false];
   }
 
-  /** Everything of this person is ended by an operator while the callback of a sign-in is being answered. */
+  /** An operator ends all sessions of this person while the edge answers the callback of a sign-in. */
   async endWhileSigningIn(browser, service) {
     const afterMs = this.random.between(0, CALLBACK_MS);
     let ending;
@@ -81,7 +81,7 @@ class Person {
     await ending;
   }
 
-  /** Signs in and out, and is signed out, until told to stop. */
+  /** Signs in and out, and is signed out, until stopped. */
   async live(isOver) {
     const { random, operator, world } = this;
     while (!isOver()) {
@@ -101,7 +101,7 @@ class Person {
   }
 }
 
-/** Everybody. `run` lasts until told to stop; what is under way then is waited for. */
+/** All people. `run` lasts until stopped and waits for pending actions. */
 export function gather(world, history, random) {
   const operator = new Operator(world, history);
   const people = world.accounts.map((account) => new Person(world, history, { operator, account, random: random.branch() }));

@@ -1,13 +1,13 @@
-// The key rings of the edges and of the session services. Every process has a file of its own, as a pod has its copy of a Secret: a change
-// reaches one after another.
+// The key rings of the edges and the session services. Each process has a separate file, as a pod has its copy of a
+// Secret: a change reaches one process after another.
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { pause } from '../lib/net.mjs';
 
-const KEYS_MAX = 4; // of a ring; then the last key comes to the front, and none is made
-const READ_MS = 7_500; // files are read every five seconds
+const KEYS_MAX = 4; // per ring; then the last key moves to the front instead of a new one
+const READ_MS = 7_500; // processes read their files every five seconds
 
 export class Rings {
   constructor(folder, { edges, services }) {
@@ -22,13 +22,13 @@ export class Rings {
     writeFileSync(this.fileOf(name), keys.join('\n'), { mode: 0o600 });
   }
 
-  /** What a process gets in its environment. */
+  /** The environment of a process. */
   environmentOf(name) {
     const { setting } = this.rings.find(({ names }) => names.includes(name));
     return { [setting]: this.fileOf(name) };
   }
 
-  /** Puts another key in front of both rings, at one process after another. */
+  /** Puts another key first in both rings, at one process after another. */
   async bringToFront(pauseMs) {
     for (const ring of this.rings) {
       const key = ring.keys.length < KEYS_MAX ? randomBytes(32).toString('hex') : ring.keys.at(-1);

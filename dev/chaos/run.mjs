@@ -1,5 +1,5 @@
-// One seed: people in the world, faults on schedule, then everything healed, looked at, ended, and looked at again. What happened is written to
-// a history, which the checker judges.
+// Runs one seed: people, scheduled faults, recovery, checks, the end of all sessions, and final checks. Writes the
+// events to a history, which the checker judges.
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -16,12 +16,12 @@ import { hasGrown } from './rules/growth.mjs';
 import { describe, schedule, topologyOf } from './schedule.mjs';
 import { openWorld } from './world.mjs';
 
-const CALM_MS = 3_000; // of everything being well, before people go
-const RECOVERY_LIMIT_MS = 120_000; // after which waiting for a recovery is given up; the bound that is judged is the checker's
-const SETTLE_MS = 45_000; // for revocations that were noted (ten seconds old when they are looked at) and connections to close
+const CALM_MS = 3_000; // without faults, before people leave
+const RECOVERY_LIMIT_MS = 120_000; // the wait for a recovery ends here; the checker judges the bound
+const SETTLE_MS = 45_000; // for pending revocations (attempted after ten seconds) and closing connections
 const SETTLE_POLL_MS = 250;
 
-/** Waits until every browser gets its answer at every edge; how long that took is judged later. */
+/** Waits until every browser gets its response at every edge; the checker judges the time. */
 async function recover(world, history, browsers) {
   const event = { type: 'recovery', begin: now() };
   const isWell = async () => {
@@ -33,7 +33,7 @@ async function recover(world, history, browsers) {
   history.add({ ...event, ok, end: now() });
 }
 
-/** Asks for every session there ever was, at every edge. */
+/** Requests every session that ever existed at every edge. */
 async function takeStock(world, browsers) {
   for (const browser of browsers) {
     for (const cookie of browser.had.values()) for (const edge of world.edges) await browser.lookAt(edge, cookie);
@@ -42,7 +42,7 @@ async function takeStock(world, browsers) {
 
 const isEmpty = (keys) => !Object.keys(keys).some(isLeft);
 
-/** Ends everything, waits until it has settled, and notes what is left. */
+/** Ends all sessions, waits until the system has settled, and records what remains. */
 async function leave(world, history, { people, operator, browsers, baseline }) {
   const isEnded = async (account) => (await operator.endAll(world.services[0], account)).grpc === 0;
   for (const { account } of people) await until(RECOVERY_LIMIT_MS, () => isEnded(account), () => `the sessions of ${account.sub} cannot be ended`);
@@ -59,7 +59,7 @@ async function leave(world, history, { people, operator, browsers, baseline }) {
   }
 }
 
-/** People come, faults happen and heal, everybody leaves; all of it is noted in the history. */
+/** People arrive, faults start and end, people leave; the history records all events. */
 async function live(world, history, crowd, { seconds, faults, say }) {
   for (const person of crowd.people) for (const browser of person.browsers) await person.signIn(browser);
   const baseline = Object.fromEntries([...world.edges, ...world.services].map((name) => [name, processFigures(world.stack.pid(name))]));
@@ -85,7 +85,7 @@ async function live(world, history, crowd, { seconds, faults, say }) {
 }
 
 /**
- * Runs a seed for some seconds of faults. Returns {seed, folder, violations, counts}; everything it wrote is below `folder`.
+ * Runs a seed with faults for some seconds. Returns {seed, folder, violations, counts}; all its files are in `folder`.
  */
 export async function runSeed({ seed, seconds, folder, kinds, topology = topologyOf(seed), say = () => {} }) {
   const random = new Random(seed).branch();

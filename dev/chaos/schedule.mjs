@@ -1,5 +1,5 @@
-// Which faults come when: a pure function of the seed. Faults come in bursts, one or two at a time, with quiet between them in which everything
-// has to be well again.
+// Which faults start when: a pure function of the seed. Faults come in bursts of one or two, with quiet periods
+// between them in which the system must recover.
 import { Random } from './random.mjs';
 
 const FIRST_MS = 1_000;
@@ -8,13 +8,13 @@ const APART_MS = [0, 800]; // between the faults of a burst
 const LASTS_MS = [300, 3_500];
 const QUIET_MS = [4_000, 7_000];
 const LATE_MS = [50, 1_000];
-const SKEW_MS = 4_500; // less than the 5 s by which clocks of pods may differ; bytes of a timestamp and a stalled machine take the rest
+const SKEW_MS = 4_500; // below the allowed 5 s between pods: timestamp rounding and stalls take the rest
 
 const EDGES = ['edge', 'edge-2'];
 const DATA = ['data-1', 'data-2', 'data-3'];
 const SENTINELS = ['sentinel-1', 'sentinel-2', 'sentinel-3'];
 
-/** What runs, by where sessions are kept. */
+/** The processes, by the kind of store. */
 const LAYOUTS = {
   redis: { services: ['session', 'session-2'], stores: ['redis'], links: [] },
   sentinel: {
@@ -28,10 +28,10 @@ function each(froms, tos) {
   return froms.flatMap((from) => tos.map((to) => ({ from, to })));
 }
 
-/** Where a seed keeps sessions: in turn behind Sentinels, in the embedded store and in one Redis. */
+/** The store of a seed: in turn Sentinels, the embedded store and a single Redis. */
 export const topologyOf = (seed) => ['file', 'redis', 'sentinel'][seed % 3];
 
-/** The processes of a topology, and every pair of them that talk to each other. */
+/** The processes of a topology, and all pairs that communicate. */
 export function layoutOf(topology) {
   const { services, stores, links } = LAYOUTS[topology];
   return {
@@ -44,7 +44,7 @@ export function layoutOf(topology) {
 
 const eitherWay = (random, most) => random.pick([-1, 1]) * random.between(500, most);
 
-/** Kinds of faults: how often each comes, what it is drawn from, and where it is not everywhere. */
+/** Kinds of faults: the frequency of each, its targets, and the topologies that have it. */
 const KINDS = {
   kill: [5, (random, { edges, services, stores }) => ({ target: random.pick([...edges, ...services, ...services, ...stores]) })],
   stop: [4, (random, { edges, services, stores }) => ({ target: random.pick([...edges, ...services, ...services, ...stores, 'idp']) })],
@@ -67,7 +67,7 @@ const KINDS = {
   isolate: [2, () => ({ target: 'master' }), ['sentinel']],
 };
 
-/** Faults as {at, lasts, kind, …}, `at` in milliseconds from the beginning; of all kinds there are for the topology, or of some. */
+/** Faults as {at, lasts, kind, …}, `at` in milliseconds from the start; all kinds of the topology, or some. */
 export function schedule(seed, seconds, { topology = topologyOf(seed), kinds = Object.keys(KINDS) } = {}) {
   const random = new Random(seed);
   const layout = layoutOf(topology);

@@ -1,16 +1,16 @@
-// A history as what is judged: each session with its creation, what may have ended it, and every answer about it.
+// A history in the form that rules judge: each session with its creation, its possible endings, and every response.
 //
-// An ending counts from its beginning as something that may have happened, and from its answer as something that has. One that was not
-// answered may happen at any time after it began.
+// An ending may take effect from its start, and has taken effect at its response. Without a response, it may take
+// effect at any time after its start.
 import { refreshesOf } from './grants.mjs';
 
 /** Why a session ended that the provider refused to refresh. */
 export const REFUSED = 'refused by the provider';
 
 const OK = 0;
-const RECEIVED_MS = 1_000; // after the provider has written that it answers, the edge has the answer
+const RECEIVED_MS = 1_000; // after the provider logs its response, the edge has received it
 
-/** Everything that is known of the sessions of a history: name → session. */
+/** All facts about the sessions of a history: name → session. */
 export function sessionsOf(events) {
   const isReplicated = events.find(({ type }) => type === 'run')?.topology === 'sentinel';
   const sessions = new Map();
@@ -44,10 +44,10 @@ export function sessionsOf(events) {
 
 const createsSession = ({ kind, status, set }) => kind === 'sign-in' && status === 302 && set && set !== 'cleared';
 
-/** Whether an ending of everything comes between the provider's tokens and the answer to the callback: it ends the session all the same. */
+/** Whether an ending of all sessions falls between the provider's tokens and the callback: it ends the new one too. */
 const isBeingCreated = ({ tokensAt, created }, { begin }) => tokensAt + RECEIVED_MS < begin && begin < created.end;
 
-/** What a request may have ended: sessions, each with an ending that has an `end` once it was acknowledged. */
+/** The sessions that a request may have ended, each with an ending that has an `end` once it was acknowledged. */
 function endingsBy(event, sessions, isReplicated) {
   const own = sessions.get(event.session);
   const of = (isAcknowledged, begin = event.begin) => ({ begin, why: event.kind, ...(isAcknowledged && { end: event.end }) });
@@ -60,8 +60,8 @@ function endingsBy(event, sessions, isReplicated) {
     case 'provider-sign-out': return own ? [{ session: own, ending: of(false) }] : [];
     case 'end-others': return all(others(), event.grpc === OK);
     case 'operator-ends-all': return all(others(), event.grpc === OK, (session) => isBeingCreated(session, event));
-    // A callback that is refused leaves the session the browser has; one that is not heard of may have replaced it. No replica acknowledges
-    // that one took another's place.
+    // A rejected callback keeps the browser's session; one without a response may have replaced it. No replica
+    // acknowledges that a session replaced another.
     case 'sign-in': return own && event.returned && event.status !== 400 ? [{ session: own, ending: of(event.status === 302 && !isReplicated, event.returned) }] : [];
     default: return [];
   }

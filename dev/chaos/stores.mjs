@@ -1,4 +1,4 @@
-// Where sessions are kept, by topology: how the stack is started on it, how its processes go down and come back, and what is left in it.
+// The session stores by topology: how to start the stack on them, stop and restart their processes, and count keys.
 import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { field } from '../tests/product/grpc.mjs';
 import { Caller } from '../failover.mjs';
 import { keyFigures } from './growth.mjs';
 
-/** One Redis, which writes every command to its disk before it answers: a restart loses nothing. */
+/** One Redis that writes every command to disk before it answers: a restart loses nothing. */
 function redis() {
   return {
     options: { store: 'redis', redisArgs: ['--appendfsync', 'always'] },
@@ -22,10 +22,10 @@ function redis() {
   };
 }
 
-const DOWN_AFTER_MS = 3_000; // a server that gets no CPU time for a moment is not down
+const DOWN_AFTER_MS = 3_000; // a server without CPU time for a moment is not down
 const AGREEMENT_MS = 180_000;
 
-/** A master with two replicas behind three Sentinels, as docs/operating.md has it, and endings that a replica acknowledges. */
+/** A master with two replicas behind three Sentinels, as in docs/operating.md; a replica acknowledges endings. */
 async function sentinel({ network, folder, front }) {
   const topology = await startTopology('sentinel', {
     front, onStart: network.know, logs: join(folder, 'logs'), downAfterMs: DOWN_AFTER_MS, agreementMs: AGREEMENT_MS,
@@ -65,7 +65,7 @@ async function sentinel({ network, folder, front }) {
   };
 }
 
-/** How many sessions the people of a world have, by the lists that the service keeps. */
+/** The number of sessions of a world's people, from the service's lists. */
 async function listed({ stack, accounts }) {
   const caller = new Caller(stack.sessionUrls[0]);
   let count = 0;
@@ -80,7 +80,7 @@ async function listed({ stack, accounts }) {
 
 const limitFiles = (pid, most) => execFileSync('prlimit', [`--pid=${pid}`, `--fsize=${most}:unlimited`]);
 
-/** One session service with a file of its own; its disk is full where the file may not grow. */
+/** One session service with a file store; its disk is full when the file may not grow. */
 function file({ folder }) {
   return {
     options: { store: 'file:' },

@@ -1,4 +1,4 @@
-// An application behind the edge that answers with who asked, as the edge told it. It tells tokens by their names alone.
+// An application behind the edge that returns the identity that the edge sent. It names tokens by their hashes only.
 import { once } from 'node:events';
 import http from 'node:http';
 

@@ -1,5 +1,5 @@
-// What faults happen to: two edges, two session services, their store, the development provider and an application, each behind a front
-// of the network's.
+// The targets of faults: two edges, two session services, their store, the development provider and an application,
+// each behind a port of the simulated network.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -14,12 +14,12 @@ import { openStore } from './stores.mjs';
 import { startUpstream } from './upstream.mjs';
 
 export const PEOPLE = 8;
-const HTTP_TIMEOUT_MS = '4000'; // of exchanges with a provider that shares two cores with everything else
-const READY_MS = 60_000; // of a process that is started again while everything else goes on
+const HTTP_TIMEOUT_MS = '4000'; // of exchanges with a provider that shares two cores with all other processes
+const READY_MS = 60_000; // of a process that restarts while all others run
 export const TOKEN_TTL_S = 8; // of access tokens at the provider, so that they expire within a run
-export const TOKEN_MARGIN_S = TOKEN_TTL_S / 2; // before its end a token counts as expired
+export const TOKEN_MARGIN_S = TOKEN_TTL_S / 2; // a token counts as expired this long before its end
 
-const REVALIDATE_S = 5; // longer than tokens are good for: no session is refreshed before that
+const REVALIDATE_S = 5; // longer than a token's lifetime: no session is refreshed earlier
 
 const routesTo = (port) => `[[route]]
 path = "/app/*"
@@ -29,15 +29,15 @@ access_token = true
 require_token = true
 `;
 
-const NO_LIMITS = { EDGE_RATE_LIMIT_LOGIN: '0' }; // people here ask more often than people do
+const NO_LIMITS = { EDGE_RATE_LIMIT_LOGIN: '0' }; // simulated people send more requests than real ones
 
-/** Who is told apart at a front: whose link is going to be broken, unless there is but one who connects. */
+/** The clients that a port must tell apart, because their links may break; none if there is only one client. */
 function whoConnects(name, links, faults) {
   const froms = links.filter(({ to }) => to === name).map(({ from }) => from);
   return froms.length === 1 ? { only: froms[0] } : { among: froms.filter((from) => faults.some((fault) => breaks(fault, from, name))) };
 }
 
-/** Starts everything below `folder`, with sessions kept as the topology has it; `faults` are those that will be made. */
+/** Starts all processes below `folder` with the topology's store; `faults` are the scheduled ones. */
 export async function openWorld({ folder, topology, faults = [] }) {
   mkdirSync(folder, { recursive: true });
   const network = new NetworkThread();

@@ -1,4 +1,4 @@
-// An account that the provider disables keeps no session, also where nobody needs a token.
+// An account that the provider disables keeps no session, even if no request needs a token.
 export default {
   name: 'disabled',
   what: 'the sessions of a disabled account end after the storm',

@@ -1,10 +1,10 @@
-// When everybody is gone, nothing is left of them: no key, no entry of an index, no descriptor; and memory is what a run of this size takes.
+// After all people have left, no key, index entry or descriptor remains, and memory stays within a run's bound.
 import { isLeft } from '../growth.mjs';
 
-const DESCRIPTORS = 24; // that may be open beside those of before: connections to replicas, kept for a minute
-const BYTES = 96 << 20; // caches of a bounded size and an allocator's arenas fill while people are there
+const DESCRIPTORS = 24; // allowed extra descriptors: connections to replicas, kept for a minute
+const BYTES = 96 << 20; // bounded caches and an allocator's arenas fill during the run
 
-/** Whether a process has more open, or takes more, than a run leaves behind. */
+/** Whether a process has more descriptors or memory than a run may leave behind. */
 export const hasGrown = ({ before, after }) => after.descriptors > before.descriptors + DESCRIPTORS || after.bytes > before.bytes + BYTES;
 
 export default {

@@ -1,14 +1,14 @@
-// A session is a register that goes from "there" to "over" and never back, read with a delay of a second at most.
+// A session is a register that changes from "there" to "over" and never back. Reads may be a second old at most.
 import { saysAlive, saysOver } from '../answers.mjs';
 import { faultsWithin, isOfStore } from '../excuses.mjs';
 
-export const BOUND_MS = 1_000; // from the answer to an ending to the last answer for its session, whatever breaks
+export const BOUND_MS = 1_000; // from the response to an ending to the last response for its session, under any fault
 
 export default {
   name: 'honoured',
   what: `no ended session is honoured for longer than ${BOUND_MS} ms, nor one that an answer called over`,
   find(run) {
-    // an ending that no replica acknowledged may be undone by a failover, though answers told of it
+    // a failover may undo an ending that no replica acknowledged, even after responses showed it
     const isKept = (event, last) => run.topology !== 'sentinel' || !faultsWithin(run, event.begin, last).some(isOfStore);
     return [...run.sessions.values()].flatMap(({ name, who, endings, answers }) => {
       const over = [...endings.filter(({ end }) => end), ...answers.filter((event) => saysOver(event) && isKept(event, answers.at(-1).end)).map(({ end, edge }) => ({ end, why: `an answer at ${edge}` }))].sort((one, other) => one.end - other.end)[0];

@@ -1,4 +1,4 @@
-// Nobody gets an answer that is another's: the person, the session's handle and its tokens belong to one session each.
+// No user receives another user's data: person, session handle and tokens belong to one session each.
 export default {
   name: 'mixed-up',
   what: 'no answer of one person, or of one session, to another',

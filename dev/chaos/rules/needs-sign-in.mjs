@@ -1,10 +1,10 @@
-// Nobody needs to sign in anew for a token but after a fault that may have lost one.
+// A user must sign in again for a token only after a fault that may have lost one.
 import { saysOver, saysTokenGone } from '../answers.mjs';
 import { faultsWithin } from '../excuses.mjs';
 import { REFUSED } from '../sessions.mjs';
 import { mayLoseTokens } from './one-grant.mjs';
 
-const BEFORE_MS = 12_000; // a token that was lost is missed at its expiry, or with the first request after
+const BEFORE_MS = 12_000; // a lost token shows at its expiry, or with the first request after it
 
 export default {
   name: 'needs-sign-in',

@@ -1,26 +1,26 @@
-// One grant per expiry: by the provider's own log, a session's tokens are refreshed no sooner than they expire, and no refresh token is used
-// twice. A fault between the provider's answer and the store can cost one more, as docs/architecture.md says ("A gap that cannot be closed").
+// One grant per expiry: in the provider's log, a session's tokens are refreshed only once they expire, and no refresh
+// token is used twice. A fault between provider and store can cost one more (docs/architecture.md, "A gap ...").
 import { faultsWithin, isOfStore, isOverloaded, touches } from '../excuses.mjs';
 import { refreshesOf } from '../grants.mjs';
 import { TOKEN_MARGIN_S, TOKEN_TTL_S } from '../world.mjs';
 
 const GOOD_MS = (TOKEN_TTL_S - TOKEN_MARGIN_S) * 1_000;
-const SHORTER_MS = 2_000; // expiries are whole seconds, rounded down, and count from a request that a busy machine keeps waiting
+const SHORTER_MS = 2_000; // expiries are whole seconds, rounded down, and count from a request that a busy machine delays
 
 /**
- * Faults that may cost a grant or a refresh token: of who asks, who answers, who keeps. What is only late loses nothing, nor does a clock
- * within its bound, a store without room, or a process that is told to stop, for it finishes what it does.
+ * Faults of clients, servers or stores may cost a grant or a refresh token. Delays do not, nor do clocks within
+ * their bound, a full store, or a process that is asked to stop, because it finishes its work.
  */
 export const mayLoseTokens = (fault) => (touches(fault, ['session', 'session-2', 'idp']) || isOfStore(fault))
   && !['edge', 'edge-2'].includes(fault.from) && fault.to !== 'url'
   && !['restart-all', 'delay', 'slow-provider', 'clock', 'full-memory', 'full-disk'].includes(fault.kind) && !(fault.kind === 'restart' && fault.target !== 'idp');
 
-const LEASE_MS = 5_000; // a holder that stood still for longer than its lease may come late
-const EXCHANGE_MS = 6_000; // the longest exchange with the provider while no fault holds it up
+const LEASE_MS = 5_000; // a holder that stalled for longer than its lease may be late
+const EXCHANGE_MS = 6_000; // the longest exchange with the provider without a fault
 
 /**
- * Whether tokens were good for less. Lifetimes count from the request, so that a provider whose answer takes long shortens them; and from a clock
- * that is ahead, what is left of them is less. (A margin of sixty seconds, the default, is more than either.)
+ * Whether tokens were valid for less time. Lifetimes count from the request, so a slow provider shortens them, and
+ * so does a clock that is ahead. (The default margin of sixty seconds is more than either.)
  */
 const areShorter = (run, given, line) => isOverloaded(run.stalls, given.at)
   || faultsWithin(run, given.at - EXCHANGE_MS, given.at + EXCHANGE_MS).some((fault) => touches(fault, ['idp']))

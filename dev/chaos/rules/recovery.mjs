@@ -1,10 +1,10 @@
-// When the last fault is over, every browser is served at every edge within the bound.
+// After the last fault, every browser is served at every edge within the bound.
 import { isOverloaded } from '../excuses.mjs';
 import { RECOVERY_MS } from './unavailable.mjs';
 
 const STEP_MS = 100;
 
-/** How long it took, without the time in which the machine let nobody keep a deadline. */
+/** The time to recover, without the time in which the machine was stalled. */
 function tookMs({ begin, end }, stalls) {
   let took = 0;
   for (let at = begin; at < end; at += STEP_MS) if (!isOverloaded(stalls, at)) took += Math.min(STEP_MS, end - at);

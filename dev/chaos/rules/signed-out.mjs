@@ -1,10 +1,10 @@
-// Nobody is signed out without a cause.
+// No user is signed out without a cause.
 import { saysOver } from '../answers.mjs';
 import { isOfStore } from '../excuses.mjs';
 
-const LAG_MS = 4_000; // min-replicas-max-lag and a second: for so long a master that is cut off without a word takes writes (docs/operating.md)
+const LAG_MS = 4_000; // min-replicas-max-lag plus a second: how long an isolated master accepts writes (docs/operating.md)
 const SILENT = ['stop', 'stop-master', 'isolate', 'hold', 'hold-one-way', 'delay'];
-const CONNECTED_MS = 50; // what a replica has not got yet of a master that is killed
+const CONNECTED_MS = 50; // the replication lag of a master at its kill
 
 /** Whether a failover may have lost this sign-in: Redis replicates after it has acknowledged. */
 const mayBeLost = ({ faults, topology }, { created }) => topology === 'sentinel' && faults.filter(isOfStore).some(({ kind, begin }) => (

@@ -1,7 +1,7 @@
-// What was refreshed stays refreshed: once a request has seen a token, none that begins later sees one from before it.
+// A refreshed token stays: once a request has seen a token, later requests never see an earlier one.
 import { refreshesOf } from '../grants.mjs';
 
-const CACHED_MS = 1_000; // for which an edge may not have heard of a change
+const CACHED_MS = 1_000; // how long an edge may not know of a change
 
 export default {
   name: 'stale-token',

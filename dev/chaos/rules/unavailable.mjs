@@ -1,10 +1,10 @@
-// While something is broken, what cannot be answered is a clear 503 (or the status of an upstream or a provider that is away); nothing else, no
-// later than its bound, and nothing of it once all is well again.
+// During a fault, an unanswerable request receives a clear 503, or the status of an upstream or a provider that is
+// down. Nothing else is allowed, the response must be in time, and no such response may follow the recovery.
 import { saysOver } from '../answers.mjs';
 import { faultsWithin, isOverloaded, stalledMs } from '../excuses.mjs';
 
-export const RECOVERY_MS = 5_000; // after a fault is over: a connection is tried again within seconds, a lease of a debug build is over after three
-const ANSWER_MS = 10_000; // the longest deadline of an edge's own, twice
+export const RECOVERY_MS = 5_000; // a connection is retried within seconds, and a lease of a debug build expires after three
+const ANSWER_MS = 10_000; // twice the longest deadline of an edge
 const GRPC_AWAY = [4, 14]; // DEADLINE_EXCEEDED, UNAVAILABLE
 const WELL = { me: [200, 204], status: [200], app: [200, 401], 'sign-out': [302], 'sign-in': [302], 'end-others': [200], 'provider-sign-out': [200, 303] };
 const AWAY = { app: [502, 503, 504], 'sign-in': [400, 502, 503, 504] };
@@ -16,11 +16,11 @@ const isAway = ({ kind, status, grpc, retryAfter }) => {
   return status === 0 || (status === 503 && (retryAfter || kind !== 'me')) || (AWAY[kind] ?? []).includes(status);
 };
 
-/** A sign-in is refused whose person is signed out everywhere meanwhile. */
+/** A sign-in is rejected if its person is signed out everywhere in the meantime. */
 const isSignedOutMeanwhile = (events, { kind, status, who, begin, end }) => kind === 'sign-in' && status === 400
   && events.some((other) => ['operator-ends-all', 'end-others'].includes(other.kind) && other.who === who && other.begin <= end && other.end >= begin);
 
-/** Faults that have nothing to do with the edge that was asked excuse nothing there. */
+/** A fault excuses nothing at an edge that it does not concern. */
 const concerns = ({ edge }) => ({ target, from, to }) => !edge || ![target, from, to].some((name) => ['edge', 'edge-2'].includes(name) && name !== edge);
 
 export default {

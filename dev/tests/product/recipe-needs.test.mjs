@@ -1,4 +1,4 @@
-// Features of applications that proxy defaults forbid, through every recipe of docs/integrations: all must still work.
+// Features that proxy defaults forbid must still work for applications, through every recipe of docs/integrations.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { startStack } from '../../stack.mjs';
 import { Client, request } from './client.mjs';
 import { START } from './proxies.mjs';
 
-const SILENCE_MS = 80_000; // longer than the defaults: Envoy 15 s for a response, nginx and Traefik 60 s, HAProxy often 75 s
+const SILENCE_MS = 80_000; // above every default: Envoy 15 s, nginx and Traefik 60 s, HAProxy often 75 s
 const UPLOAD_BYTES = 20 * 1024 * 1024; // nginx takes 1 MiB by default
 const PART_MS = 16_000; // between two parts of an upload over a slow line
 const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'; // RFC 6455, section 1.3

@@ -1,5 +1,5 @@
 // Tests that the pod memory of k8s/components/redis is enough for the worst case: a full store that rewrites its
-// append-only file and feeds a new replica while every record changes. Then the pages shared with the child are copied.
+// append-only file and feeds a new replica while every record changes, which copies the child's shared pages.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Redis and Valkey from Debian with the users and settings of the manifests. A restart loses no session and no ending.
+// Redis and Valkey from Debian with the users and settings of the manifests: a restart loses no session or ending.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -6,7 +6,7 @@ import { startStack } from '../../stack.mjs';
 import { Client, request } from './client.mjs';
 
 const LOOPS = 16;
-const STALLED_MS = 1_000; // the cost of one lost connection attempt (RFC 6298, section 2: the first timeout is a second)
+const STALLED_MS = 1_000; // the cost of one lost connection attempt (RFC 6298, section 2: one second)
 let stack;
 let cookie;
 

@@ -1,4 +1,4 @@
-// Traces over TLS to a collector that a system or a named authority certifies, and that may require a client certificate.
+// Traces over TLS to a collector with a system or a named authority, with or without a client certificate.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -53,7 +53,7 @@ const KINDS = {
   FollowSessions: () => [framed(field(1, Buffer.alloc(0))), ...Array.from({ length: 5 }, (_, at) => framed(Buffer.from([16, at + 1])))],
 };
 
-/** Calls over several connections with closed windows; returns a function that ends it, and the number of rejected calls. */
+/** Calls over several connections with closed windows; returns the count of rejected calls and `hangUp`. */
 async function ask(method) {
   const refused = { count: 0 };
   const sessions = [];

@@ -32,7 +32,7 @@ export function forms({ text, url }) {
   });
 }
 
-/** The request for the form whose source contains `marks`, with these extra fields: `{url, method, headers, body}`. */
+/** The request for the form whose source contains `marks`, plus these fields: `{url, method, headers, body}`. */
 export function submit(page, marks, fields = {}) {
   const form = forms(page).find(({ text }) => text.includes(marks));
   if (!form) throw new Error(`no form with ${marks} at ${page.url} (${page.status}):\n${page.text.slice(0, 4000)}`);

@@ -3,8 +3,8 @@
 const MOST_PAGES = 25; // redirects and pages of one sign-in; a loop is a failure
 
 /**
- * Follows redirects from an address and fills in the provider's pages with `answer`, until it reaches an address of the
- * edge other than its login. Returns `{landed}`, that address, not yet requested; or `{page}` if `answer` has no reply.
+ * Follows redirects and fills in the provider's pages with `answer`, until it reaches an address of the edge other
+ * than its login. Returns `{landed}`, that address, not yet requested; or `{page}` if `answer` has no reply.
  * @param {import('../product/client.mjs').Client} person
  */
 export async function walk(person, from, { edgeUrl, answer = () => undefined }) {

@@ -9,7 +9,7 @@ import { environment } from './account.mjs';
 import { startPython } from './python.mjs';
 
 /**
- * Starts `NAME/site.py` of this folder. `metadata` is the path of its metadata; `answer(page, account)` fills in a page.
+ * Starts `NAME/site.py` of this folder. `metadata` is its metadata path; `answer(page, account)` fills in a page.
  */
 export async function startDjango(name, options, { metadata = '/.well-known/openid-configuration', answer }) {
   const folder = mkdtempSync(join(tmpdir(), `vestibule-${name}-`));

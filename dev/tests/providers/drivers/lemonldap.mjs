@@ -50,7 +50,7 @@ function configuration(folder, origin, { registration, client, accessTokenSecs }
         oidcRPMetaDataOptionsClientID: client.id, oidcRPMetaDataOptionsClientSecret: client.secret, oidcRPMetaDataOptionsDisplayName: 'Vestibule',
         oidcRPMetaDataOptionsRedirectUris: registration.redirectUri, oidcRPMetaDataOptionsPostLogoutRedirectUris: registration.postLogoutRedirectUri,
         oidcRPMetaDataOptionsIDTokenSignAlg: 'RS256', oidcRPMetaDataOptionsIDTokenExpiration: 3600, oidcRPMetaDataOptionsAccessTokenExpiration: accessTokenSecs,
-        // After its consent page, a sign-out ends on its own page. The state of that page determines the next redirect.
+        // After its consent page, a sign-out ends on its own page, whose state determines the next redirect.
         oidcRPMetaDataOptionsRefreshToken: 1, oidcRPMetaDataOptionsBypassConsent: 1, oidcRPMetaDataOptionsLogoutBypassConfirm: 0,
       },
     },
