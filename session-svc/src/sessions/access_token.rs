@@ -1,4 +1,4 @@
-//! Handing out an access token that works: the session's own, or one for a single API.
+//! Returns a valid access token: the session's own, or one for a single API.
 
 use super::{Sessions, SessionsError};
 use crate::refresh::ports::{TokenRefreshError, WaitingCaller};
@@ -7,8 +7,8 @@ use crate::session::api_access::decide_api;
 use crate::session::{ApiTarget, ApiToken, GrantedToken, Session, TokenRefusal};
 
 impl Sessions {
-    /// Hands out an access token that carries the scopes required, of a session that was read in this call, refreshing it
-    /// first where that is needed.
+    /// Returns an access token with the required scopes. `session` was read in this call. Refreshes it first
+    /// if necessary.
     pub async fn access_token(
         &self,
         session: Session,
@@ -21,8 +21,8 @@ impl Sessions {
             return Ok(granted);
         }
         match self.refresher.refresh(session.clone(), waiting_caller).await {
-            // Served as it came, however short it lives: another refresh would give one just as short. The provider may have
-            // narrowed its scope.
+            // Returned as received, however short its lifetime: another refresh would give one just as short.
+            // The provider may have narrowed its scope.
             Ok(refreshed) => {
                 let tokens = refreshed.values.tokens;
                 tokens.scope.check(scopes)?;
@@ -39,21 +39,21 @@ impl Sessions {
         }
     }
 
-    /// Has the tokens of a session refreshed in the background whose last grant is too old.
+    /// Refreshes the tokens in the background if the last grant is too old.
     pub(super) fn revalidate(&self, session: &Session, caller: &str) {
         if self.revalidation_is_due(session) {
             self.refresher.refresh_later(session.clone(), caller);
         }
     }
 
-    /// Whether the provider is to be asked whether it still knows the session.
+    /// Whether the provider must confirm that the session still exists there.
     pub(super) fn revalidation_is_due(&self, session: &Session) -> bool {
         is_due_revalidation(session, self.limits.revalidate_ms, self.now_ms())
     }
 
-    /// Hands out an access token for an API with the scopes of the target: the one held by a session that was read in this call,
-    /// or one that is requested from the provider, for which the session's own may have to be refreshed first. While the provider is
-    /// away the one held is handed out until it expires.
+    /// Returns an access token for an API with the scopes of the target: the cached one, or a newly requested
+    /// one. The request may refresh the session's own token first. If the provider is unavailable, the cached
+    /// token is returned until it expires.
     pub async fn api_token(
         &self,
         session: &Session,

@@ -5,8 +5,8 @@ use crate::session::change::ChangeKind;
 use crate::session::{DeviceBinding, DeviceKey, Handle, Session};
 
 impl Sessions {
-    /// Binds a session to a key, once: to the same one again changes nothing, and `BoundToAnotherKey` if it is bound to another. Whoever could
-    /// bind it anew would need nothing but the session's secret, which is what the key is to protect.
+    /// Binds a session to a key once. The same key again changes nothing; another key fails with
+    /// `BoundToAnotherKey`: otherwise the session's secret alone would be enough to replace the key.
     pub(crate) async fn bind(&self, handle: Handle, key: &DeviceKey) -> Result<Session, SessionsError> {
         let session = self.keeper.load(handle).await?;
         let bound_at_ms = self.now_ms();

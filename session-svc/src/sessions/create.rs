@@ -1,9 +1,9 @@
-//! Beginning a session.
+//! Creating a session.
 //!
 //! Invariants
-//! - A session begins when its tokens were received; whoever ends sessions from then on ends it too.
-//! - A request id gives one session, however often and on however many replicas the request is repeated.
-//! - The session it replaces, and those beyond the limit of a person, end only once it is there.
+//! - A session begins when its tokens were received. Any ending after that time ends it too.
+//! - One request ID creates one session, however often and on however many replicas it is repeated.
+//! - The session it replaces, and a person's sessions above the limit, end only after it is stored.
 
 use std::time::Duration;
 
@@ -16,37 +16,36 @@ use crate::session::change::ChangeKind;
 use crate::session::{Cause, Session, SessionId, SessionValues, index};
 use crate::store::Inserted;
 
-/// How long ago tokens may have been received: while every mark that was left since is kept, with time to spare for the writes of a
-/// creation.
+/// Oldest time of receipt accepted. All marks since then are still stored, with a margin for the creation's
+/// writes.
 const RECEIVED_AGO_MAX_MS: u64 = MARK_KEPT_MS - 20_000;
 
-/// Most bytes one session may take, sealed: the claims of 200 groups (where Microsoft Entra ID stops), three tokens of 8 KiB and some tokens
-/// for APIs fit, and the sessions of one person cannot fill a store.
+/// Largest size of a sealed session. Claims with 200 groups (the limit of Microsoft Entra ID), three tokens
+/// of 8 KiB and some API tokens fit. The sessions of one person cannot fill a store.
 pub const SESSION_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of the hash of a request.
+/// Size of a request's hash, in bytes.
 pub(crate) const FINGERPRINT_BYTES: usize = 32;
 
-/// A session to begin.
+/// A session to create.
 #[derive(Clone, Debug)]
 pub struct NewSession {
-    /// What it says, but for the times of its beginning.
+    /// Its values, without the times of its creation.
     pub values: SessionValues,
-    /// The session this one replaces.
+    /// The session that this one replaces.
     pub replaces: Option<SessionId>,
-    /// Names the request, and a hash of all it says, or of the holder of a claim.
+    /// The request's ID, and a hash of the request or of the holder of a claim.
     pub request: Option<(String, [u8; FINGERPRINT_BYTES])>,
-    /// When the tokens were received: the session begins then. `None` for an unknown time: it begins now, and a logout that arrived
-    /// since the sign-in was claimed, or without a claim while it is created, ends it.
+    /// When the tokens were received: the session begins then. With `None` it begins now. A logout then ends
+    /// it if it arrived after the sign-in was claimed, or, without a claim, during the creation.
     pub received_at_ms: Option<u64>,
 }
 
-/// A session that began.
+/// A created session.
 #[derive(Debug)]
 pub struct Created {
-    /// Its secret.
+    /// Its secret ID.
     pub id: SessionId,
-    /// The session.
     pub session: Session,
 }
 
@@ -70,7 +69,7 @@ impl NewSession {
 }
 
 impl Sessions {
-    /// Begins a session.
+    /// Creates a session.
     pub async fn create(&self, new: NewSession) -> Result<Created, SessionsError> {
         let arrived_ms = self.keeper.now_ms();
         new.judge_times(arrived_ms)?;
@@ -87,7 +86,7 @@ impl Sessions {
         let reserved = self.reserved(new.request.as_ref());
         let (before, theft, reserved) = tokio::join!(before, theft, reserved);
         let (before, reserved) = (before?, reserved?);
-        // No user is kept out for want of news.
+        // A failed read of thefts must not block the sign-in.
         let theft = theft.unwrap_or_else(|error| {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
@@ -103,9 +102,10 @@ impl Sessions {
         };
         let session = self.begin(&id, &new, theft);
         let session = self.insert(session, is_reserved).await?;
-        // Of a session's own mark: it may come while the session is written, where that takes two steps.
+        // Checks the session's own mark: it may appear during the write, which can take two steps.
         let ended_young = async { Ok(is_reserved && self.keeper.ended_young(session.handle).await?) };
-        // Ended since the sign-in was claimed, or else after the request arrived: the provider's clock says nothing about ours.
+        // Since the claim of the sign-in, or else the request's arrival: the provider's clock differs from
+        // ours.
         let since_ms = new
             .received_at_ms
             .or(began_at_ms)
@@ -138,7 +138,7 @@ impl Sessions {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(session = %session.handle, error, "a theft is told once more by the next sign-in");
         }
-        // The session is there: were its caller to get an error, it would make another one and another.
+        // The session exists already: on an error the caller would create another one, again and again.
         if let Err(error) = self.keep_limit(&session).await {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(session = %session.handle, error, "the limit of a person is kept by their next sign-in");
@@ -146,8 +146,8 @@ impl Sessions {
         Ok(Created { id, session })
     }
 
-    /// The session with the sign-in it owes, if its own is not enough. A session whose debts are not known is none: whoever owes a sign-in
-    /// would go without.
+    /// Returns the session with the sign-in demand that it does not meet, if any. Fails if demands cannot be
+    /// read: otherwise the session could bypass one.
     async fn with_what_it_owes(&self, session: Session) -> Result<Session, SessionsError> {
         if !self.has_demands {
             return Ok(session);
@@ -160,7 +160,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// What is reserved for a request: the ID it was given before, or a new one that is remembered.
+    /// Returns the reservation of a request: the earlier one, or a new one that is stored.
     async fn reserved(
         &self,
         request: Option<&(String, [u8; FINGERPRINT_BYTES])>,
@@ -177,7 +177,7 @@ impl Sessions {
         }
     }
 
-    /// Remembers what is reserved for a request, if nothing is yet; gives what was there before.
+    /// Stores the reservation of a request; returns an earlier one instead.
     pub(super) async fn reserve(
         &self,
         request_id: &str,
@@ -198,12 +198,12 @@ impl Sessions {
             .ok_or(SessionsError::Internal)
     }
 
-    /// Inserts a session, without its ID token if it is too large with it. For a request that may be repeated: gives the session that an
-    /// earlier call created, and fails if that one ended young.
+    /// Inserts a session, without its ID token if it is too large with it. If the request may be repeated,
+    /// returns the session of an earlier call, and fails if that session has ended.
     async fn insert(&self, mut session: Session, may_be_repeated: bool) -> Result<Session, SessionsError> {
         let max_bytes = self.limits.max_bytes;
         let inserted = match self.keeper.insert(&session, max_bytes, may_be_repeated).await {
-            // The token repeats the claims, and only hints at sign-out whom the provider signs out.
+            // The ID token repeats the claims; otherwise it serves only as the hint at sign-out.
             Err(SessionsError::TooLarge { .. }) if session.tokens.id_token.take().is_some() => {
                 tracing::warn!(
                     session = %session.handle,

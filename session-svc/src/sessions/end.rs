@@ -1,8 +1,8 @@
 //! Ending sessions.
 //!
-//! Invariants: an ended session is gone before the call is answered; what its tokens are worth at the provider is noted
-//! before and revoked later; an ending also reaches a session that is just being created (see `endings`). Ending needs
-//! neither reading nor capacity: what cannot be read is removed, and what a full store does not take is written later.
+//! Invariants: an ended session is removed before the call is answered; its tokens are noted before and
+//! revoked later. An ending also reaches a session that is just being created (see `endings`). Ending needs
+//! no read and no free space: unreadable records are removed, and writes to a full store are retried.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::store::{Entry, StoreError};
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
 
-/// How far apart the store's time may be as two replicas know it, in milliseconds: a round trip to the store.
+/// How far the store's time may differ between two replicas, in milliseconds: one round trip to the store.
 pub(super) const REPLICAS_APART_MS: u64 = 20;
 
 /// Which sessions to end.
@@ -35,23 +35,22 @@ pub struct EndAll {
     pub provider_sid: Option<String>,
     /// A session to leave alone.
     pub except: Option<Handle>,
-    /// Why.
+    /// The cause to report.
     pub cause: Cause,
-    /// What becomes of refresh tokens that were granted offline.
+    /// What happens to refresh tokens with offline access.
     pub offline_tokens: OfflineTokens,
-    /// Whether sessions that are just being created are left alone, and nothing is written where there is nothing to end.
+    /// Skips sessions that are just being created, and writes nothing if there is nothing to end.
     pub existing_only: bool,
-    /// What is good for one such ending.
+    /// The single-use token that orders this ending.
     pub once: Option<Once>,
-    /// How long ago the caller received the order to end them, in milliseconds: sessions that began since are left
-    /// alone. `None` ends all there are.
+    /// How long ago the caller received the order, in ms: sessions created since then stay. `None` ends all.
     pub told_ago_ms: Option<u64>,
-    /// Until when the caller waits, if it says so.
+    /// How long the caller waits, if known.
     pub answer_by: Option<Instant>,
 }
 
 impl EndAll {
-    /// The list they are in; `None` if nobody is named.
+    /// The list to end; `None` if the order names no person and no provider session.
     fn whose(&self) -> Option<Whose<'_>> {
         match (&self.provider_sid, &self.subject) {
             (Some(sid), _) => Some(Whose::ProviderSession(&self.issuer, sid)),
@@ -61,21 +60,21 @@ impl EndAll {
     }
 }
 
-/// Something that ends sessions once: what proves it is worth nothing afterwards.
+/// A single-use order to end sessions, such as a logout token.
 #[derive(Clone, Debug)]
 pub struct Once {
-    /// Its name at the issuer.
+    /// Its identifier at the issuer.
     pub id: String,
-    /// When it may be forgotten, in milliseconds since the Unix epoch.
+    /// When its note may be removed, in milliseconds since the Unix epoch.
     pub until_ms: u64,
-    /// The call it came with: the same one again is no second use.
+    /// The request that carries it: the same request again is not a second use.
     pub request_id: Option<String>,
 }
 
-/// What becomes of the refresh token of a session with the scope `offline_access` when the session ends.
+/// What happens to the refresh token of a session with the scope `offline_access` when the session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfflineTokens {
-    /// It stays good at the provider: access while nobody is there is what it was granted for (Back-Channel Logout 1.0,
+    /// It stays valid at the provider: it was granted for access without the user (Back-Channel Logout 1.0,
     /// section 2.7).
     Keep,
     /// It is revoked like any other.
@@ -83,19 +82,19 @@ pub enum OfflineTokens {
 }
 
 impl OfflineTokens {
-    /// As the caller chooses.
+    /// The caller's choice.
     #[must_use]
     pub(crate) fn kept_if(keep: bool) -> Self {
         if keep { Self::Keep } else { Self::TakeBack }
     }
 }
 
-/// Since when sessions are to end.
+/// Which sessions end, by time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndingTime {
-    /// When, in milliseconds since the Unix epoch by the store's clock.
+    /// The time of the ending, in milliseconds since the Unix epoch by the store's clock.
     pub(super) at_ms: u64,
-    /// Whether sessions that began since end as well.
+    /// Whether sessions created after that time end as well.
     pub(super) ends_since: bool,
 }
 
@@ -105,7 +104,7 @@ impl EndingTime {
     }
 }
 
-/// The pages of a list whose sessions end.
+/// Pages of a list whose sessions end.
 pub(super) struct EndingPages<'a> {
     sessions: &'a Sessions,
     whose: Whose<'a>,
@@ -115,8 +114,8 @@ pub(super) struct EndingPages<'a> {
 }
 
 impl EndingPages<'_> {
-    /// The next page, and the right to have it in memory. Nothing is held from one page to the next: what began or ended
-    /// meanwhile, and a call that is repeated, change nothing.
+    /// Returns the next page, with a permit to hold it in memory. No state is kept between pages, so
+    /// concurrent changes and repeated calls do no harm.
     pub(super) async fn next(&mut self) -> Result<Option<(OwnedSemaphorePermit, Vec<Shown>)>, SessionsError> {
         if self.is_over {
             return Ok(None);
@@ -131,8 +130,8 @@ impl EndingPages<'_> {
         Ok(Some((permit, listed)))
     }
 
-    /// Confirms what ended of the page. Where nothing ended, as where a call repeats one that was not confirmed, the list is read once
-    /// more after its last page: the present master may have what the former one had removed.
+    /// Confirms the endings of a page. If nothing ended, for example in a repeated call, confirms once after
+    /// the last page: a new master may have records that the former one had removed.
     pub(super) async fn confirm(&mut self, ended: &[Handle]) -> Result<(), SessionsError> {
         if ended.is_empty() && (self.is_confirmed || !self.is_over) {
             return Ok(());
@@ -168,17 +167,18 @@ impl Sessions {
         }
     }
 
-    /// Fails if sessions that ended, without handles any of them, might be back after a failover. Also asked where there was nothing to
-    /// end: the call may repeat one that failed here. False if the store does not ask for it.
+    /// Fails if a failover might restore these ended sessions; without handles, any. Also needed when nothing
+    /// ended: the call may repeat one that failed here. False if the store needs no confirmation.
     pub(super) async fn confirm(&self, handles: &[Handle]) -> Result<bool, SessionsError> {
         Ok(self.keeper.store().confirm_removed(handles).await?)
     }
 
-    /// Ends all sessions that match; gives how many. A provider session of somebody else than the person named is a
-    /// malformed request that ends nothing (Back-Channel Logout, section 2.6: both have to identify the same session).
+    /// Ends all matching sessions and returns their number. A provider session of another person than the
+    /// named one is a malformed request and ends nothing (Back-Channel Logout, section 2.6: both identify the
+    /// same session).
     ///
-    /// What is good once counts as used when the work is done: a call that failed before can be repeated, and one whose
-    /// use could not be noted has failed.
+    /// A single-use order counts as used after the work is done. A failed call can be repeated. A call that
+    /// cannot note the use fails.
     pub async fn end_all(&self, all: &EndAll) -> Result<u32, SessionsError> {
         let told_ago_ms = all.told_ago_ms.unwrap_or_default();
         let ending = EndingTime {
@@ -197,7 +197,7 @@ impl Sessions {
         Ok(count)
     }
 
-    /// Ends sessions that began before the ending. A mark that cannot be written holds nothing up.
+    /// Ends sessions created before the ending. A failure to write the mark delays nothing.
     async fn end_since(&self, all: &EndAll, ending: EndingTime) -> Result<u32, SessionsError> {
         self.refuse_strangers(all).await?;
         let marked = self.leave_mark(all, ending).await;
@@ -212,7 +212,7 @@ impl Sessions {
         }
     }
 
-    /// Fails if person and provider session do not belong together.
+    /// Fails if the person and the provider session do not belong together.
     async fn refuse_strangers(&self, all: &EndAll) -> Result<(), SessionsError> {
         let (Some(subject), Some(sid)) = (&all.subject, &all.provider_sid) else {
             return Ok(());
@@ -242,8 +242,8 @@ impl Sessions {
         Ok(())
     }
 
-    /// Writes a mark that a full store refused as soon as the store has space, for as long as it would be kept, and
-    /// ends what began meanwhile.
+    /// Retries a mark that a full store rejected, until the mark would have expired. Then ends the sessions
+    /// created meanwhile.
     fn mark_later(&self, all: &EndAll, ending: EndingTime) {
         let context = (self.clone(), all.clone());
         let ending = EndingTime {
@@ -283,7 +283,7 @@ impl Sessions {
         Ok(count)
     }
 
-    /// Ends the session of a handle, in whose place another one may come.
+    /// Ends the session of a handle, optionally because another one replaces it.
     pub(super) async fn end(
         &self,
         handle: Handle,
@@ -297,9 +297,9 @@ impl Sessions {
         }
     }
 
-    /// Ends one session and revokes its tokens, unless they are to outlive the session. The tokens of a session that is replaced
-    /// are revoked only if it was another person's: providers revoke the whole grant with a token (RFC 7009, section 2.1), which
-    /// a person who signs in again in the same browser may share with the session before.
+    /// Ends one session and revokes its tokens, unless they must outlive it. A replaced session's tokens are
+    /// revoked only if it was another person's: providers revoke the whole grant with a token (RFC 7009,
+    /// section 2.1), which may also back the new session.
     pub(super) async fn end_seen(
         &self,
         seen: &Shown,

@@ -10,23 +10,23 @@ use crate::session::index::Whose;
 use crate::session::{Cause, Name, Session};
 use crate::store::{Entry, StoreError};
 
-/// Entries looked at beyond the limit when the limit of a person is kept.
+/// Entries read above the limit when the limit is enforced.
 const LOOKED_BEYOND: usize = 1_000;
 
-/// Longest a creation waits for the list: a person signs in although one node of the store is away.
+/// Longest time a creation waits for the list: a sign-in succeeds although one node of the store is down.
 const LOOK_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Sessions beyond the limit that one creation ends: a person who had thousands when the limit was set has fewer with
-/// each sign-in, and none of these takes long.
+/// Sessions that one creation ends at most. A person with thousands of sessions loses some at each sign-in,
+/// and no sign-in takes long.
 const ENDED_AT_ONCE: usize = 50;
 
 impl Sessions {
-    /// Ends the oldest sessions of a person beyond the limit, as many as one creation may. An entry counts if its record is there: a
-    /// cluster that loses a node keeps entries of lost sessions.
+    /// Ends the person's oldest sessions above the limit, up to `ENDED_AT_ONCE`. An entry counts only if its
+    /// record exists: a cluster that loses a node keeps entries of lost sessions.
     ///
-    /// Whoever creates sees every session that was there before, so that parallel creations leave no more than the limit and
-    /// those in flight. Each session it ends has at least as many younger ones as the limit, whatever it did not look
-    /// at: so the youngest stay, and two creations never end each other's.
+    /// Each creation sees every earlier session, so at most the limit and the creations in flight remain.
+    /// Each ended session has at least `limit` newer ones. So the newest stay, and two creations never end
+    /// each other's.
     pub(super) async fn keep_limit(&self, session: &Session) -> Result<(), SessionsError> {
         let limit = self.limits.max_per_subject;
         if limit == 0 {
@@ -62,7 +62,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Entries of a list, the newest first, at most `most`.
+    /// Returns at most `most` entries of a list, the newest first.
     async fn entries(&self, index: Name, most: usize) -> Result<Vec<Entry>, SessionsError> {
         let (mut entries, mut after) = (Vec::new(), None);
         while entries.len() < most {

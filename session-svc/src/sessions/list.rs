@@ -1,7 +1,7 @@
 //! Listing a person's sessions, page by page.
 //!
-//! Invariants: the newest come first; a page token is sealed and opens for the same person alone; a page costs what is on
-//! it, however many sessions the person has, and is bounded in sessions and in bytes.
+//! Invariants: the newest come first. A page token is sealed and valid for one person only. The cost of a
+//! page depends on its own sessions alone, and a page is bounded in sessions and in bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,11 +15,11 @@ use crate::session::Name;
 use crate::session::index::Whose;
 use crate::store::Entry;
 
-/// Keeps page tokens apart from whatever else is sealed.
+/// Separates page tokens from all other sealed values.
 const PURPOSE: &str = "page";
 
-/// Reads of the store for one page, when many of a person's sessions have expired by a shortened duration, or are looked for
-/// among others'.
+/// Reads of the store for one page, if many sessions have expired by a shortened duration, or the filter
+/// skips sessions of other people.
 const MAX_READS: usize = 8;
 
 /// A page of sessions.
@@ -27,14 +27,14 @@ const MAX_READS: usize = 8;
 pub struct Page {
     /// The sessions, the newest first.
     pub sessions: Vec<Shown>,
-    /// Gives the next page; empty on the last.
+    /// The token of the next page; empty on the last.
     pub next_page_token: String,
     /// Held as long as the page is in memory.
     _permit: OwnedSemaphorePermit,
 }
 
 impl Sessions {
-    /// Lists sessions of a person: at most `size`, after the page that gave `page_token`.
+    /// Lists at most `size` sessions of a person, after the page that returned `page_token`.
     pub async fn list(
         &self,
         issuer: &str,

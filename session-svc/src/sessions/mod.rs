@@ -1,9 +1,9 @@
 //! The use cases of the session service.
 //!
 //! Invariants
-//! - All time is the store's.
-//! - A secret session ID is turned into its handle at once and goes no further.
-//! - Whoever ends a session revokes its tokens at the provider, later and in the background.
+//! - All times come from the store's clock.
+//! - A secret session ID is converted to its handle at once and goes no further.
+//! - Every ending revokes the session's tokens at the provider, later and in the background.
 //!
 //! Deliberately absent: status codes, protobuf, the provider's protocol.
 

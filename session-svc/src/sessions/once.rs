@@ -1,10 +1,10 @@
-//! What is good once: for one ending of sessions, such as a logout token, or a security event.
+//! Single-use orders: logout tokens and security events.
 //!
-//! One note in the store says when it arrived first, and which call has used it.
+//! One note in the store records the first arrival, and the request that used the order.
 //!
-//! Invariants: of all calls with the same one, over all replicas, one succeeds, and the others learn that it was used once its
-//! endings are done. None waits for another: they end the same sessions, those that began before the first of them arrived, so
-//! it is no matter which of two at the same moment removes them. A call that fails uses nothing up.
+//! Invariants: of all calls with one order, over all replicas, one succeeds. The others fail as reuse after
+//! its endings are done. No call waits for another: all end the same sessions, those created before the first
+//! arrival, so it does not matter which call removes them. A failed call does not use the order.
 
 use std::time::Duration;
 
@@ -19,37 +19,37 @@ use crate::keeper::sealed_notes::ONCE;
 use crate::session::{Name, index};
 use crate::store::{Record, StoreError};
 
-/// How long a use is remembered at most: a day, more than any logout token lives.
+/// How long a use is remembered at most: a day, more than the lifetime of any logout token.
 const KEPT_MAX_MS: u64 = 86_400_000;
 
-/// How long it is tried to note a use for a caller that does not say how long it waits.
+/// How long to retry the note of a use for a caller without a deadline.
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// Pause between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What is known of what is good once.
+/// The stored note of a single-use order.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct OnceNote {
     /// When it arrived first, in milliseconds since the Unix epoch.
     #[prost(uint64, tag = "1")]
     pub(super) arrived_at_ms: u64,
-    /// The request that has used it; empty while it is good.
+    /// The request that used it; empty while it is unused.
     #[prost(string, tag = "2")]
     pub(super) used_by: String,
 }
 
-/// A use of what is good once.
+/// A use of a single-use order.
 #[derive(Clone)]
 pub(super) struct Use {
     pub(super) name: Name,
-    /// What is known of it once it is used.
+    /// The note to store after the use.
     pub(super) note: OnceNote,
     pub(super) kept_ms: u64,
 }
 
 impl Sessions {
-    /// The use of `once` by a request of now.
+    /// The use of `once` by the current request.
     pub(super) fn begin_use(
         &self,
         issuer: &str,
@@ -71,8 +71,8 @@ impl Sessions {
         })
     }
 
-    /// What this request has to end: what began before the first one with the same arrived. `None` if it has acted before,
-    /// `RequestIdReused` if another one has.
+    /// Returns which sessions this request ends: those created before the first arrival of the order. `None`
+    /// if this request has used it, `RequestIdReused` if another one has.
     pub(super) async fn first_use(
         &self,
         using: &Use,
@@ -90,8 +90,8 @@ impl Sessions {
         }
     }
 
-    /// Notes when something arrived, unless it arrived before: then gives what is known of it. A store that is too full for the note
-    /// holds nothing up.
+    /// Notes the arrival time; returns the earlier note if there is one. A full store rejects the note, and
+    /// the work continues without it.
     pub(super) async fn note_arrival(
         &self,
         name: Name,
@@ -109,7 +109,7 @@ impl Sessions {
         }
     }
 
-    /// What is known of something that is good once; `None` if it never arrived.
+    /// Reads the note of a single-use order; `None` if it never arrived.
     pub(super) async fn once_note(&self, name: Name) -> Result<Option<OnceNote>, SessionsError> {
         let record = self.keeper.store().load(name).await?;
         Ok(record.map(|record| self.open_once(&record)).transpose()?)
@@ -123,8 +123,8 @@ impl Sessions {
         OnceNote::decode(note.as_slice()).map_err(|error| SealError::Malformed(error.into()))
     }
 
-    /// Notes that it has been used: `RequestIdReused` if another request did so first. A full store gets the note later. A caller
-    /// that got an error may use it again.
+    /// Notes the use: `RequestIdReused` if another request used the order first. If the store is full, the
+    /// note is written later. A caller that received an error may use the order again.
     pub(super) async fn note_use(&self, using: Use, answer_by: Option<Instant>) -> Result<(), SessionsError> {
         let until = answer_by.unwrap_or_else(|| Instant::now() + SETTLE);
         let noted = async {
@@ -148,8 +148,8 @@ impl Sessions {
         }
     }
 
-    /// Notes that it has been used, or has not, unless another request has used it. What the store still does for an earlier try is
-    /// refused then: the note has a new version.
+    /// Notes the use or the arrival, unless another request has used the order. The note receives a new
+    /// version, so the store rejects a delayed write of an earlier try.
     pub(super) async fn write_once(&self, using: &Use, is_used: bool) -> Result<(), SessionsError> {
         let note = |arrived_at_ms| {
             let used_by = if is_used {
@@ -179,8 +179,8 @@ impl Sessions {
         }
     }
 
-    /// Notes in the background what the store did not take. That an arrival is noted late keeps what began meanwhile from an ending
-    /// that is repeated.
+    /// Retries a note in the background. Even a late arrival note protects sessions created meanwhile from a
+    /// repeated ending.
     fn note_later(&self, using: &Use, is_used: bool) {
         let (what, context) = ("the use of what is good once", (self.clone(), using.clone()));
         let write = move |(sessions, using): (Self, Use)| async move {

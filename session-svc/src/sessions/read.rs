@@ -5,13 +5,13 @@ use crate::session::change::ChangeKind;
 use crate::session::{Device, Handle, Session};
 
 impl Sessions {
-    /// Reads a session without touching it.
+    /// Reads a session without extending it.
     pub async fn get(&self, handle: Handle) -> Result<Session, SessionsError> {
         self.keeper.load(handle).await
     }
 
-    /// Reads several sessions in one round trip to the store, in the order of their handles; each is opened when its
-    /// turn comes.
+    /// Reads several sessions in one round trip to the store, in the order of their handles. Each is opened
+    /// only when the iterator reaches it.
     pub(crate) async fn get_many(
         &self,
         handles: &[Handle],
@@ -19,16 +19,16 @@ impl Sessions {
         self.keeper.load_many(handles).await
     }
 
-    /// Whether rolling a session that was just read would do more than read it again: extend it, or have tokens
-    /// refreshed that will soon count as expired.
+    /// Whether `roll` would do more than read the session again: extend it, or refresh tokens that expire
+    /// soon.
     pub(crate) fn roll_is_due(&self, session: &Session) -> bool {
         let lifetime = self.keeper.lifetime();
         lifetime.roll_is_due(session.rolled_at_ms, self.keeper.now_ms()) || self.revalidation_is_due(session)
     }
 
-    /// Reads a session on behalf of its browser and extends it where a write is due. Tells whether the idle deadline
-    /// moved. Only a failed read fails the call: a failed write is logged and leaves the deadline where it was. `caller` is
-    /// the caller's identity, for the record of a refresh that is due.
+    /// Reads a session for its browser and extends it if a write is due; also returns whether the idle
+    /// deadline moved. Only a failed read fails the call. A failed write is logged and leaves the deadline
+    /// unchanged. `caller` is the caller's identity, for the record of a refresh.
     pub async fn roll(
         &self,
         handle: Handle,
@@ -57,7 +57,7 @@ impl Sessions {
                 };
                 true
             });
-        // Boxed: writing is rare, and every read would carry its state.
+        // Boxed: writes are rare, and otherwise every read would carry their state.
         match Box::pin(written).await {
             Ok((rolled, _)) => {
                 let moved = rolled.expires_at_ms(&lifetime) > before_ms;

@@ -1,4 +1,4 @@
-//! Rotating the cookie of a session, and ending it where a copy of it is used.
+//! Rotating the cookie of a session, and ending the session if a copy of the cookie is used.
 
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::session::change::ChangeKind;
@@ -7,8 +7,8 @@ use crate::session::{Cause, CookieGeneration, Handle, Session, ShownGeneration};
 use crate::store::StoreError;
 
 impl Sessions {
-    /// Judges a generation of a session's cookie that was used: one that counts from now on is written down, and a copy ends the session, which is
-    /// then `Missing`.
+    /// Checks the received generation of a session's cookie. A newly valid generation is stored. A copied
+    /// cookie ends the session, and the call returns `Missing`.
     pub(crate) async fn rotate_cookie(
         &self,
         handle: Handle,
@@ -37,7 +37,7 @@ impl Sessions {
             .await;
         let session = match edited {
             Ok((session, _)) => session,
-            // A store that is full keeps nobody out: a later use is written down.
+            // A full store locks out no user: a later use stores the generation.
             Err(SessionsError::Store(StoreError::Full)) => {
                 tracing::warn!(session = %handle, "the store is full: which cookie of a session counts is not written down");
                 return Ok(session);

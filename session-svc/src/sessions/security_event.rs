@@ -1,12 +1,12 @@
-//! What a security event does to sessions.
+//! How a security event changes sessions.
 //!
 //! Invariants
-//! - What was signed in after an event is left alone, whenever the event is heard of.
-//! - An event acts once over all replicas, and a call that failed can be repeated: acting twice at the same moment changes nothing, and what
-//!   began since it acted first is left alone, whatever became of that call.
+//! - Sessions from sign-ins after the event stay, however late the event arrives.
+//! - An event acts once over all replicas, and a failed call can be repeated. Acting twice at once changes
+//!   nothing. Sessions created after its first action stay, even if that call failed.
 //! - It acts before its call is answered, and reaches sessions that are just being created.
-//! - An ending waits for no mark of it: a store that is full takes removals, and no session begins in it.
-//! - Of an event that concerns nobody no memory is kept, but what it demands of sessions that are yet to come: one record for whoever it names.
+//! - An ending waits for no mark: a full store accepts removals, and no session is created in it.
+//! - An event without matching sessions is not stored. Only its demand on future sessions is, per named user.
 
 use std::collections::HashSet;
 
@@ -22,68 +22,68 @@ use crate::session::index::{self, Whose};
 use crate::session::{Cause, Handle, Name, Session, SignInDemand};
 use crate::store::StoreError;
 
-/// How far the clock of whoever tells of an event may be from the store's, in milliseconds. It widens what an event is about only where
-/// nothing tells when somebody signed in by the provider's own clock.
+/// How far the transmitter's clock may differ from the store's, in milliseconds. Applied only if the
+/// provider's own clock does not give the time of the sign-in.
 const TRANSMITTER_APART_MS: u64 = 60_000;
 
-/// An event and what is to be done about it.
+/// An event and the action to take.
 #[derive(Clone, Debug)]
 pub(crate) struct EventOrder {
-    /// Issuer of whoever has told of it.
+    /// Issuer of the transmitter that sent the event.
     pub(crate) transmitter: String,
-    /// Its token's own identifier.
+    /// The `jti` of its token.
     pub(crate) token_id: String,
-    /// The provider whose sessions are meant.
+    /// The provider whose sessions are affected.
     pub(crate) provider: String,
-    /// Which of them: those that any of these selects.
+    /// The affected sessions: any of these selectors may match.
     pub(crate) subjects: Vec<Selector>,
-    /// When it was, in milliseconds since the Unix epoch.
+    /// When the event occurred, in milliseconds since the Unix epoch.
     pub(crate) occurred_at_ms: u64,
-    /// What is to be done.
+    /// The action to take.
     pub(crate) action: EventAction,
 }
 
-/// Selects sessions of a provider: all that is said has to be true of them.
+/// Selects sessions of a provider: all given fields must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
     /// The person.
     pub(crate) subject: Option<String>,
-    /// The person, by a verified email address in the form in which addresses are compared.
+    /// The person, by a verified email address in normalized form.
     pub(crate) email: Option<String>,
-    /// The provider's own session. A session whose provider has told none cannot be told apart from it, where a person is named as well.
+    /// The provider's session. With a named person, also matches sessions without a known `sid`.
     pub(crate) sid: Option<String>,
 }
 
-/// What an event does.
+/// The action of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum EventAction {
     /// Sessions end.
     End,
-    /// They are good for nothing guarded until their person has signed in again, in this authentication context class if there is one.
+    /// Guarded routes reject them until the person signs in again, with this class (`acr`) if given.
     DemandSignIn(Option<String>),
-    /// Their claims are brought up to date: those told take the place of theirs, and the provider is asked for the others in the background.
-    /// Where nothing is told and the provider cannot be asked, their person signs in again.
+    /// Replaces the claims in the event. The provider is asked for the others in the background. If the event
+    /// has no claims and the provider cannot be asked, the person must sign in again.
     RefreshClaims(Map<String, Value>),
     /// Nothing.
     Note,
 }
 
-/// How far a call has come with an event.
+/// Progress of a call with an event.
 struct EventProgress {
-    /// What it has changed or ended.
+    /// Sessions it has changed or ended.
     done: HashSet<Handle>,
-    /// When the event acted first, in whichever call; `None` while nobody is found.
+    /// When the event acted first, in any call; `None` until a matching session is found.
     first_ms: Option<u64>,
 }
 
 impl Selector {
-    /// The list the sessions are in; `None` if nothing is said.
+    /// The list to search; `None` if the selector is empty.
     fn whose<'a>(&'a self, issuer: &'a str) -> Option<Whose<'a>> {
         self.person(issuer).or_else(|| self.provider_session(issuer))
     }
 
-    /// The lists in which word is left for sessions that are yet to come. Of a person's provider session alone: their others are not meant,
-    /// but for those that cannot be told apart from it.
+    /// The lists that mark future sessions. For a person with a provider session: that session's list, and
+    /// the person's sessions without a `sid`.
     fn lists_to_come(&self, issuer: &str) -> Vec<Name> {
         let person = self.person(issuer).map(|person| person.index());
         match self.provider_session(issuer) {
@@ -108,7 +108,7 @@ impl Selector {
         sid.map(|sid| Whose::ProviderSession(issuer, sid))
     }
 
-    /// Whether a session of the list is meant: all are, unless it is a person's and one session of the provider is named.
+    /// Whether a session of the list matches: its `sid` must match too if the selector names one.
     fn selects(&self, session: &Session) -> bool {
         let has_sid = |sid: &String| {
             let mut sids = session.sids().peekable();
@@ -119,18 +119,18 @@ impl Selector {
 }
 
 impl EventOrder {
-    /// Whether a session of the list of a selector is meant.
+    /// Whether a session of the selector's list is affected.
     fn concerns(&self, selector: &Selector, one: &Shown) -> bool {
         let (created_at_ms, indexes) = match one {
             Shown::Session(session) => return selector.selects(session) && self.is_after_sign_in(session),
-            // Nothing is known of it but its lists.
+            // Only its lists are known.
             Shown::Unreadable {
                 created_at_ms,
                 indexes,
                 ..
             } => (*created_at_ms, indexes),
         };
-        // Who cannot be told what they owe signs in anew as well.
+        // A demand also ends an unreadable session, because it cannot be stored there.
         let ends = matches!(self.action, EventAction::End | EventAction::DemandSignIn(_));
         let is_of_list = |sid: &String| {
             indexes.is_empty() || indexes.contains(&index::by_provider_sid(&self.provider, sid))
@@ -139,8 +139,8 @@ impl EventOrder {
             && created_at_ms <= self.occurred_at_ms.saturating_add(TRANSMITTER_APART_MS)
     }
 
-    /// Whether the event came after the sign-in of a session. By the provider's clock, which is the event's, where it has told when that
-    /// was; else by the store's, and then in doubt it did.
+    /// Whether the event came after the session's sign-in. Uses the provider's clock, which is the event's,
+    /// if it gives the sign-in time; else the store's clock, and a doubtful case counts as after.
     fn is_after_sign_in(&self, session: &Session) -> bool {
         match session.authenticated_at_ms {
             Some(at_ms) if self.is_of_provider() => at_ms <= self.occurred_at_ms,
@@ -149,12 +149,12 @@ impl EventOrder {
         }
     }
 
-    /// Whether the provider tells of its own sessions, by the clock that has timed their sign-ins.
+    /// Whether the provider reports its own sessions, by the clock of their sign-ins.
     fn is_of_provider(&self) -> bool {
         self.transmitter == self.provider
     }
 
-    /// What is demanded, at `now_ms`: a clock that is fast and not the provider's cannot demand a sign-in of the future.
+    /// The demand as of `now_ms`: a fast clock other than the provider's cannot demand a future sign-in.
     fn demand(&self, acr: Option<&String>, now_ms: u64) -> SignInDemand {
         let since_ms = if self.is_of_provider() {
             self.occurred_at_ms
@@ -167,7 +167,7 @@ impl EventOrder {
         }
     }
 
-    /// What remembers that it has acted.
+    /// The name of the note that the event has acted.
     fn name(&self) -> Name {
         let (transmitter, id) = (self.transmitter.as_bytes(), self.token_id.as_bytes());
         index::hashed(&[b"security event", transmitter, id])
@@ -175,7 +175,7 @@ impl EventOrder {
 }
 
 impl Sessions {
-    /// Does what an event orders, and gives how many sessions it has changed or ended; `None` if it had acted before.
+    /// Applies an event; returns how many sessions it changed or ended, or `None` if it acted before.
     pub(crate) async fn apply_event(&self, order: &EventOrder) -> Result<Option<u32>, SessionsError> {
         if order.action == EventAction::Note {
             return Ok(Some(0));
@@ -185,7 +185,7 @@ impl Sessions {
             return Ok(None);
         }
         let is_full = match self.reach_those_to_come(order).await {
-            // First of all it acts, for which there is always room.
+            // Act first: changes to existing sessions always fit.
             Err(SessionsError::Store(StoreError::Full)) => true,
             reached => {
                 reached?;
@@ -208,7 +208,7 @@ impl Sessions {
         Ok(Some(u32::try_from(progress.done.len()).unwrap_or(u32::MAX)))
     }
 
-    /// Leaves word for sessions that are just being created, and, of a demand, for all that begin without a new sign-in.
+    /// Marks sessions that are just being created. A demand also marks all that begin without a new sign-in.
     async fn reach_those_to_come(&self, order: &EventOrder) -> Result<(), SessionsError> {
         let now_ms = self.now_ms();
         let ended_at_ms = order
@@ -271,15 +271,15 @@ impl Sessions {
         Ok(())
     }
 
-    /// When the event acted first, which is now unless a call before has come so far. Remembered before anything is done, for a call may die
-    /// of what it has done, and for as long as that it is done. A store that is too full to remember it holds nothing up.
+    /// When the event acted first: now, unless an earlier call got that far. Stored before any change,
+    /// because the call may die after its changes. A full store does not block the event.
     async fn first_acted(&self, order: &EventOrder) -> Result<u64, SessionsError> {
         let (now_ms, kept_ms) = (self.now_ms(), self.lifetime().absolute_ms);
         let known = self.note_arrival(order.name(), now_ms, kept_ms).await?;
         Ok(known.map_or(now_ms, |known| known.arrived_at_ms))
     }
 
-    /// Acts on one session; false where that changes nothing.
+    /// Acts on one session; false if nothing changes.
     async fn act(&self, order: &EventOrder, one: Shown) -> Result<bool, SessionsError> {
         let session = match one {
             Shown::Session(session) if order.action != EventAction::End => *session,
@@ -330,7 +330,7 @@ impl Sessions {
         Ok(has_news)
     }
 
-    /// Has whoever needs the access token next refresh it first, which brings the claims, if nobody has before.
+    /// Expires the access token, so that its next use refreshes it, which brings the claims.
     async fn expire_access_token(&self, session: Session) -> Result<(Session, bool), SessionsError> {
         let now_ms = self.now_ms();
         let edit = |session: &mut Session| {
@@ -342,8 +342,8 @@ impl Sessions {
         self.keeper.edit(session, ChangeKind::Changed, None, edit).await
     }
 
-    /// Replaces those claims that no later event has told, unless the session has begun since the event and so has those of after it. Where
-    /// they find no room the person signs in anew, which brings them as well.
+    /// Replaces claims that no later event has set. A session newer than the event already has newer claims.
+    /// If the claims do not fit, the person must sign in again, which brings them as well.
     async fn replace_claims(
         &self,
         session: Session,
@@ -355,7 +355,7 @@ impl Sessions {
             if session.created_at_ms > at_ms.saturating_add(TRANSMITTER_APART_MS) {
                 return false;
             }
-            // Claims that cannot be read stay as they are.
+            // Unreadable claims stay unchanged.
             session.tell_claims(told, at_ms).unwrap_or(false)
         };
         let max_bytes = Some(self.limits.max_bytes);
@@ -374,8 +374,8 @@ impl Sessions {
         }
     }
 
-    /// Remembers that an event has acted for as long as any session lives that it could act on. One that cannot be remembered because the
-    /// store is full has acted all the same.
+    /// Remembers that an event has acted, for as long as any session lives that it could act on. A full store
+    /// cannot remember it; the event has acted nevertheless.
     async fn remember_event(&self, order: &EventOrder, first_ms: u64) -> Result<(), SessionsError> {
         let done = Use {
             name: order.name(),

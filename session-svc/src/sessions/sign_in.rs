@@ -1,11 +1,11 @@
-//! Claiming a sign-in, so that its authorization code is redeemed once over all replicas of whoever redeems codes
-//! (RFC 6749, section 4.1.2: a code that comes twice may cost all tokens that were given for it).
+//! Claiming a sign-in, so that its authorization code is redeemed once over all replicas of its callers (RFC
+//! 6749, section 4.1.2: a code used twice may revoke all tokens issued for it).
 //!
-//! An attempt draws the ID of the session to come and remembers it under the request's name, where `create` finds it. What became
-//! of the sign-in is then seen by that ID: the session is there, or it ended young, or neither and somebody is at it.
+//! An attempt draws the ID of the new session and stores it under the request ID, where `create` finds it.
+//! That ID then shows the outcome: the session exists, ended early, or is still in progress.
 //!
-//! Invariants: of all attempts at a sign-in one goes on; who dies with it has used it up, for nobody knows whether the code was
-//! redeemed. The session is given to those alone who called while the sign-in was under way.
+//! Invariants: of all attempts at a sign-in one proceeds. If its holder dies, the sign-in is used up: the
+//! code may have been redeemed. Only callers that called during the sign-in receive the session.
 
 use std::time::Duration;
 
@@ -19,48 +19,48 @@ use crate::session::id::ID_BYTES;
 use crate::session::{Cause, SessionId};
 use crate::store::StoreError;
 
-/// How long an attempt may be worked on: more than token request, keys, userinfo and creation take together.
+/// How long an attempt may take: more than token request, keys, userinfo and creation together.
 const UNDER_WAY_MS: u64 = 60_000;
 
-/// How long one call waits for the outcome: a part of a caller's deadline, and it calls again.
+/// How long one call waits for the outcome: a part of a caller's deadline. Then the caller calls again.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// Pause between two looks.
+/// Pause between two reads.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long an attempt is remembered at most: a day, more than any sign-in is pending.
+/// How long an attempt is stored at most: a day, more than any sign-in is pending.
 const KEPT_MAX: Duration = Duration::from_secs(86_400);
 
-/// Keeps holders apart from every other hash.
+/// Separates hashes of holders from all other hashes.
 const HOLDER_CONTEXT: &[u8] = b"vestibule sign-in holder v1";
 
-/// Who would go on with which sign-in.
+/// A caller's attempt at a sign-in.
 #[derive(Clone, Debug)]
 pub(crate) struct SignInAttempt {
-    /// Names the sign-in.
+    /// Identifies the sign-in.
     pub request_id: String,
-    /// Names the one that would go on.
+    /// Identifies the caller that wants to proceed.
     pub holder: String,
-    /// How long the sign-in could be finished; `None` for the time a request is remembered.
+    /// How long the sign-in could be completed; `None` for the time a request is stored.
     pub(crate) valid_for: Option<Duration>,
-    /// Whether an earlier call was answered that another one goes on with it.
+    /// Whether an earlier call of this caller was answered with `Pending`.
     pub waiting: bool,
 }
 
-/// What an attempt comes to.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(crate) enum BeginSignInOutcome {
-    /// The sign-in is this one's.
+    /// The caller proceeds with the sign-in.
     Begun,
-    /// Somebody else is at it.
+    /// Another attempt is in progress.
     Pending,
-    /// Somebody else finished it while this one waited.
+    /// Another attempt finished it while this call waited.
     Created(Box<Created>),
-    /// It is used up.
+    /// The sign-in is used up.
     Failed,
 }
 
-/// What is remembered of a request: the session's ID, who may create it, and since when somebody is at it.
+/// The stored reservation of a request: the session's ID, who may create it, and when the sign-in began.
 pub(super) struct Reserved {
     pub(super) id: SessionId,
     /// The request's fingerprint, or the hash of the holder.
@@ -89,12 +89,12 @@ impl Reserved {
     }
 }
 
-/// The hash that stands for a holder.
+/// The hash that identifies a holder.
 pub(crate) fn holder_hash(holder: &str) -> [u8; FINGERPRINT_BYTES] {
     fingerprint(&[HOLDER_CONTEXT, holder.as_bytes()].concat())
 }
 
-/// The hash that stands for a text.
+/// The SHA-256 hash of a text.
 pub(crate) fn fingerprint(text: &[u8]) -> [u8; FINGERPRINT_BYTES] {
     let hash = digest::digest(&digest::SHA256, text);
     hash.as_ref().first_chunk().copied().unwrap_or_default()
@@ -106,7 +106,7 @@ impl Sessions {
         self.keeper.now_ms()
     }
 
-    /// Claims a sign-in, or waits a moment for what becomes of it.
+    /// Claims a sign-in, or waits a moment for the outcome of another attempt.
     pub(crate) async fn begin_sign_in(
         &self,
         attempt: &SignInAttempt,
@@ -122,7 +122,7 @@ impl Sessions {
             return Ok(BeginSignInOutcome::Begun);
         };
         if theirs.by == by {
-            // Our own call, whose answer was lost.
+            // Our own earlier call, whose answer was lost.
             return Ok(BeginSignInOutcome::Begun);
         }
         self.outcome(theirs, attempt.waiting).await
@@ -162,13 +162,13 @@ impl Sessions {
         }
     }
 
-    /// Gives a sign-in up: its session ends, whether it was created already or still is to be. Nothing happens to one that is not the
-    /// holder's.
+    /// Abandons a sign-in: its session ends, whether created already or later. A caller that is not the
+    /// holder changes nothing.
     pub(crate) async fn abandon_sign_in(&self, attempt: &SignInAttempt) -> Result<(), SessionsError> {
         let by = holder_hash(&attempt.holder);
         let ours = Reserved::new(self.random_id()?, by, Some(self.keeper.now_ms()));
         let kept = Duration::from_millis(REQUEST_KEPT_MS);
-        // An attempt that never came here is used up all the same.
+        // An attempt that never reached the store is used up as well.
         let reserved = match self.reserve(&attempt.request_id, &ours, kept).await? {
             Some(reserved) if reserved.by != by => return Ok(()),
             Some(reserved) => reserved,

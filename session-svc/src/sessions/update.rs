@@ -1,23 +1,23 @@
-//! Replacing what a session says about its person, or what callers keep with it.
+//! Replacing a session's claims about its person, or the attributes that callers store with it.
 
 use super::{Sessions, SessionsError};
 use crate::session::change::ChangeKind;
 use crate::session::{ApiTokens, Claims, Handle, Session};
 
-/// What to replace.
+/// The values to replace.
 #[derive(Clone, Debug, Default)]
 pub struct Update {
     /// The new claims about the person; `None` leaves them.
     pub user: Option<Claims>,
     /// The new attributes; `None` leaves them.
     pub attributes: Option<Claims>,
-    /// The version the caller has read; `None` for whatever it is.
+    /// The version that the caller has read; `None` accepts any version.
     pub version: Option<u64>,
 }
 
 impl Sessions {
-    /// Replaces claims or attributes. `StaleVersion` if the session changed since the version given. Where the
-    /// session would otherwise be too large, tokens for APIs, which can be had again, and the ID token, a hint for sign-out, go.
+    /// Replaces claims or attributes. `StaleVersion` if the session changed since the given version. If the
+    /// session would be too large, drops API tokens (they can be requested again) and the ID token.
     pub async fn update(&self, handle: Handle, update: Update) -> Result<Session, SessionsError> {
         let session = self.keeper.load(handle).await?;
         let can_be_smaller = !session.tokens.api.is_empty() || session.tokens.id_token.is_some();

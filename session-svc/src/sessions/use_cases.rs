@@ -1,4 +1,4 @@
-//! What the use cases share: sessions in the store, refreshes, limits.
+//! State shared by the use cases: sessions in the store, refreshes, limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use crate::keeper::Keeper;
 use crate::refresh::Refresher;
 use crate::session::Lifetime;
 
-/// The bounds and durations of the use cases.
+/// Bounds and durations of the use cases.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionLimits {
-    /// A session in use whose last grant is older is refreshed in the background, and ends where the provider refuses, in
-    /// milliseconds; 0 for never.
+    /// A session in use is refreshed in the background if its last grant is older, in milliseconds; 0 for
+    /// never. It ends if the provider refuses.
     pub revalidate_ms: u64,
-    /// What other replicas wait when the one that refreshes dies.
+    /// How long other replicas wait if the refreshing one dies.
     pub refresh_lease: Duration,
-    /// Most bytes a sealed session may take.
+    /// Largest size of a sealed session, in bytes.
     pub max_bytes: usize,
-    /// Most sessions a person may have; 0 for no limit. The oldest end.
+    /// Most sessions of one person; 0 for no limit. The oldest end first.
     pub max_per_subject: usize,
-    /// How often a watch beats.
+    /// Interval of a watch's heartbeats.
     pub watch_heartbeat: Duration,
 }
 
@@ -34,16 +34,16 @@ pub struct Sessions {
     pub(super) refresher: Arc<Refresher>,
     pub(super) limits: SessionLimits,
     pub(super) random: SystemRandom,
-    /// Whether sessions may begin that owe a sign-in, because somebody is listened to who says so.
+    /// Whether security events may demand a sign-in of new sessions.
     pub(super) has_demands: bool,
     /// One permit for each page of a list that may be in memory.
     pub(super) pages: Arc<Semaphore>,
-    /// One for each part of a list whose sessions end.
+    /// One permit for each part of a list whose sessions end.
     pub(super) endings: Arc<Semaphore>,
 }
 
 impl Sessions {
-    /// The use cases over what keeps sessions and what refreshes and revokes their tokens.
+    /// Creates the use cases from the session store and the refresher.
     pub fn new(keeper: Keeper, refresher: Arc<Refresher>, limits: SessionLimits) -> Self {
         Self {
             keeper,
@@ -56,14 +56,14 @@ impl Sessions {
         }
     }
 
-    /// The same use cases of a service that listens to security events: a session that begins owes what they demand.
+    /// Sets whether new sessions are checked for demands of security events.
     #[must_use]
     pub fn with_demands(self, has_demands: bool) -> Self {
         Self { has_demands, ..self }
     }
 
-    /// The same use cases for one worker, with store connections of its own: reads and writes of different workers
-    /// contend for no lock and no reference count.
+    /// The same use cases for one worker, with its own store connections: workers share no lock and no
+    /// reference count.
     pub(crate) fn for_worker(&self) -> Self {
         Self {
             keeper: self.keeper.for_worker(),

@@ -1,10 +1,10 @@
-//! Telling what happens to sessions as it happens.
+//! Reporting session changes as they happen.
 //!
 //! Invariants
-//! - A consumer never silently misses an ending: a gap, a change that cannot be read, or one that may concern the
+//! - A consumer never silently misses an ending: a gap, an unreadable change, or one that may concern the
 //!   consumer but cannot be attributed is sent as `Missed`.
-//! - A heartbeat comes only when everything before it was sent; nothing is buffered for a consumer that does not read.
-//! - Watching never keeps a session alive.
+//! - A heartbeat comes only after everything before it was sent. Nothing is buffered for a slow consumer.
+//! - Watching never extends a session.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use crate::session::Handle;
 use crate::session::change::SessionChange;
 use crate::store::{StoreError, StoreUpdate};
 
-/// The time between two heartbeats. A watcher takes three missed ones for a dead stream, so every replica notices within the second in
-/// which an ending has to be seen (docs/scaling.md).
+/// Interval of heartbeats. A watcher treats three missed ones as a dead stream. So every replica notices
+/// within the second in which an ending must arrive (docs/scaling.md).
 pub const WATCH_HEARTBEAT: Duration = Duration::from_millis(300);
 
 /// Which sessions are watched.
@@ -40,15 +40,15 @@ pub(crate) enum WatchScope {
 /// What a watcher receives, each with the position to resume after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WatchUpdate {
-    /// Something happened.
+    /// A session changed.
     Change(SessionChange),
-    /// Nothing happened; everything up to here was sent. The next one comes after this time at the latest.
+    /// No change; everything up to here was sent. The next heartbeat follows within this time.
     Heartbeat(Duration),
-    /// Something was lost: whatever is remembered has to be read again.
+    /// Changes were lost: the consumer must reread all cached sessions.
     Missed,
 }
 
-/// What a watch gives: the update, when by the store's clock, and the position to resume after it.
+/// The items of a watch: the update, its time by the store's clock, and the position to resume after it.
 pub(crate) type Watching = BoxStream<'static, Result<(WatchUpdate, u64, String), SessionsError>>;
 
 struct SessionWatch {
@@ -60,19 +60,19 @@ struct SessionWatch {
 }
 
 impl Sessions {
-    /// Watches sessions; goes on after `resume` if the store still has that position.
+    /// Watches sessions; continues after `resume` if the store still has that position.
     pub(crate) async fn watch(
         &self,
         scope: WatchScope,
         resume: Option<String>,
     ) -> Result<Watching, SessionsError> {
-        // A watch that has sent nothing yet can be resumed as well: nothing is lost between two of them.
+        // A watch that has sent nothing can be resumed as well: no change is lost between two watches.
         let position = match resume {
             Some(position) => position,
             None => self.keeper.store().position().await?,
         };
         let published = self.keeper.store().published(Some(position.clone())).await?;
-        // The first beat comes at once: it tells the consumer that it is listening.
+        // The first heartbeat comes at once and confirms that the watch is active.
         let mut beat = interval_at(Instant::now(), self.limits.watch_heartbeat);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let watch = SessionWatch {
@@ -119,7 +119,7 @@ impl SessionWatch {
         (update, at_ms, self.position.clone())
     }
 
-    /// What a payload means to this consumer; `None` if nothing.
+    /// What a payload means to this consumer; `None` if the payload does not concern it.
     fn read(&self, payload: &[u8]) -> Option<WatchUpdate> {
         if payload.is_empty() {
             return None;
