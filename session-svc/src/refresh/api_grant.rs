@@ -1,11 +1,12 @@
-//! The grant of a token for one API: a token exchange (RFC 8693), or a refresh that names the API (RFC 8707, section 2.2).
+//! The grant of a token for one API: a token exchange (RFC 8693), or a refresh that names the API (RFC 8707,
+//! 2.2).
 //!
 //! Invariants
-//! - A refresh that names an API rotates the refresh token as any other does: it is led under the same lease, and its
-//!   outcome counts only while no other that used the token was saved.
-//! - A token is kept only with the session: whoever ends the session while it is requested takes it back.
-//! - A session grows by these tokens to the size a session may have and no further; what has no room is handed out and
-//!   not kept.
+//! - A refresh that names an API rotates the refresh token as any other: it takes the same lease, and its
+//!   outcome is saved only if no other use of the token was saved meanwhile.
+//! - A token is stored only in the session: if the session ends during the request, the token is revoked.
+//! - These tokens never exceed the size limit of a session. A token that does not fit is returned, not
+//!   stored.
 
 use oidc::{GrantError, RefreshedTokens};
 
@@ -16,7 +17,7 @@ use super::ports::TokenRefreshError;
 use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Scope, Session};
 
 impl RefreshFlight {
-    /// What a failed grant for an API means.
+    /// Returns the outcome of a failed grant for an API.
     pub(super) async fn fail_for(
         &self,
         session: Session,
@@ -41,7 +42,7 @@ impl RefreshFlight {
             GrantError::Unusable(_) if by_exchange => {
                 (FlightOutcome::Unusable, TokenRefreshError::ExchangeRefused)
             }
-            // The session's own refreshes may work all the same, and another sign-in would meet the same refusal.
+            // The session's own refreshes may still work, and a new sign-in would get the same refusal.
             GrantError::Refused(refusal) if !refusal.is_final() => {
                 (FlightOutcome::Rejected, TokenRefreshError::TargetRefused)
             }
@@ -60,8 +61,8 @@ impl RefreshFlight {
         Err(LeadError::Concluded(outcome, Err(meaning)))
     }
 
-    /// Puts a token into a session, without the oldest others where the session would be too large; not at all where it would be
-    /// too large all the same. The one before for the same target goes in any case.
+    /// Adds a token to a session. Drops the oldest others if the session would be too large, and skips the
+    /// token if that is not enough. Always drops the earlier one for the same target.
     pub(super) fn put_bounded(&self, session: &mut Session, token: ApiToken, now_ms: u64) {
         session.tokens.api.remove(&token.target);
         let before = session.tokens.api.clone();
@@ -75,7 +76,7 @@ impl RefreshFlight {
     }
 }
 
-/// Puts a token into a session that had no room for it, to be handed out.
+/// Adds a token that did not fit to the copy that the caller receives.
 pub(super) fn show_unsaved(session: &mut Session, token: ApiToken, now_ms: u64) {
     let held = session.tokens.api.get(&token.target);
     if held.is_none_or(|held| held.access.value != token.access.value) {
@@ -84,11 +85,11 @@ pub(super) fn show_unsaved(session: &mut Session, token: ApiToken, now_ms: u64) 
     }
 }
 
-/// The token of an answer, as the session holds it that is written next.
+/// The token of an answer, for the next version of the session.
 pub(super) fn api_token(session: &Session, target: &ApiTarget, tokens: &RefreshedTokens) -> ApiToken {
     let scope = match &tokens.scope {
         Some(scope) => Scope::parse(scope),
-        // As requested (RFC 6749, section 5.1).
+        // The requested scope is granted (RFC 6749, section 5.1).
         None => Scope::parse(&target.scopes.join(" ")),
     };
     ApiToken {

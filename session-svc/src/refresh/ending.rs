@@ -1,6 +1,6 @@
-//! The ending of one session: what outlives it is noted before the removal, and done after it.
+//! The ending of one session: follow-up work is noted before the removal, and done after it.
 //!
-//! Invariant: revocations and events for other systems are done even if this process dies, or an answer of the store is lost.
+//! Invariant: revocations and events are completed even if this process dies or a store answer is lost.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::keeper::{Keeper, Removed};
 use crate::session::change::SessionEnding;
 use crate::session::{Cause, RevocableToken, Session, index};
 
-/// How long the ending of a session is tried while the store is out of reach.
+/// How long to retry the ending of a session while the store is unavailable.
 const MAX_ENDING: Duration = Duration::from_secs(30);
 
 /// Pause between two tries to end one.
 const ENDING_PAUSE: Duration = Duration::from_millis(100);
 
 impl Refresher {
-    /// Ends a session that was just read from `keeper`, and revokes these tokens. While the store is away the removal is tried for
-    /// `tried_for`.
+    /// Ends a session that was just read from `keeper`, and revokes these tokens. Retries the removal for
+    /// `tried_for` while the store is unavailable.
     pub(crate) async fn end(
         &self,
         keeper: &Keeper,
@@ -47,7 +47,7 @@ impl Refresher {
             signals.wake();
         }
         if let Some((name, mut note)) = note {
-            // A grant may have come between. If another call was faster both revoke the tokens, which does no harm.
+            // A grant may have come between. If another call was faster, both revoke the tokens: no harm.
             if let Removed::Session(last) = &removed {
                 let seen = session.tokens.revocable(now_ms);
                 let last = last.tokens.revocable(now_ms).into_iter();
@@ -58,7 +58,7 @@ impl Refresher {
         Ok(removed)
     }
 
-    /// Ends a session, for as long as the store may need to come back: what was granted to another user is not kept.
+    /// Ends a session with long retries: tokens granted to another user must not stay.
     pub(super) async fn end_at_last(
         &self,
         session: &Session,
@@ -74,9 +74,9 @@ impl Refresher {
         removed.map(|_removed| ()).map_err(refresh_error)
     }
 
-    /// Gives a session that was saved with another `sid`, or ends it if that `sid` was logged out since the tokens were
-    /// received. A logout that names the new `sid` may be handled after the provider gave it and before it is saved: it finds no
-    /// session by it and leaves a mark (OpenID Connect Back-Channel Logout 1.0, section 2.7).
+    /// Returns a session that was saved with another `sid`. Ends it if that `sid` was logged out since the
+    /// tokens were received. Such a logout finds no session by the new `sid` and leaves a mark (OpenID
+    /// Connect Back-Channel Logout 1.0, section 2.7).
     pub(super) async fn unless_logged_out(
         &self,
         session: Session,
@@ -91,7 +91,7 @@ impl Refresher {
             return Ok(session);
         }
         tracing::info!(session = %session.handle, "the provider ended the session a refresh moved to");
-        // Access without the user is what offline tokens are for (Back-Channel Logout, section 2.7).
+        // Offline tokens are for access without the user (Back-Channel Logout, section 2.7).
         let tokens = if session.tokens.scope.is_offline() {
             Vec::new()
         } else {
@@ -102,7 +102,7 @@ impl Refresher {
         Err(TokenRefreshError::Missing)
     }
 
-    /// Revokes the tokens of a session that ended before it was there: whoever ended it may have found nothing.
+    /// Revokes the tokens of a session that ended before it was stored: the ending may have found no record.
     pub(crate) async fn take_back(&self, session: &Session) {
         let tokens = session.tokens.revocable(self.keeper.now_ms());
         let note = self.note(&self.keeper, &session.issuer, tokens, Some(session.handle));
@@ -111,7 +111,7 @@ impl Refresher {
         }
     }
 
-    /// Notes and revokes tokens, if there are any, in a task of its own.
+    /// Notes and revokes tokens, if there are any, in a separate task.
     pub(super) fn revoke_in_background(&self, issuer: &str, tokens: Vec<RevocableToken>) {
         let (refresher, issuer) = (self.clone(), issuer.to_owned());
         self.work.spawn(async move {
@@ -122,7 +122,7 @@ impl Refresher {
     }
 }
 
-/// Does what an ending needs, again and again while the store is away.
+/// Retries the work while the store is unavailable.
 async fn retry<T, W>(tried_for: Duration, work: impl Fn() -> W) -> Result<T, SessionsError>
 where
     W: Future<Output = Result<T, SessionsError>>,

@@ -1,4 +1,4 @@
-//! One attempt to get newer tokens: by holding the lease, or by waiting for whoever does.
+//! One attempt to get newer tokens: by holding the lease, or by waiting for its holder.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::keeper::SealError;
 use crate::session::{Handle, Session};
 use crate::store::{Lease, StoreError};
 
-/// A lease is prolonged this many times within its life: all but one may fail.
+/// A lease is renewed this many times within its lifetime: all but one may fail.
 const RENEWALS_PER_LEASE: u32 = 3;
 
-/// A lease is acquired for this part of its life, and prolonged before it is used: a request that is given up and done
-/// later, when nobody needs it any more, keeps other replicas waiting no longer.
+/// A lease is first acquired for this part of its lifetime, and renewed before use. So an abandoned request
+/// that the store executes late blocks other replicas no longer than that.
 const FIRST_TERMS_PER_LEASE: u32 = 3;
 
-/// A flight waits for other replicas this many leases long: for several holders that die one after another.
+/// A flight waits for other replicas this many leases long: several holders may die one after another.
 const LEASES_WAITED: u32 = 3;
 
 /// How long the store may be unavailable while a flight waits: longer than a failover takes.
@@ -33,31 +33,31 @@ const STORE_OUTAGE_MAX: Duration = Duration::from_secs(10);
 /// Pause between two requests to a store that is unavailable.
 const STORE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Reads of a session that others write at the same time: each in vain means that somebody's write was done.
+/// Reads of a session that others write at the same time. Each conflict means that another writer succeeded.
 const READS: usize = 8;
 
-/// Pause between two looks at the session: short while a provider usually answers, so that a caller at another replica gets the token
-/// within a few hundredths of a second, and longer after that.
+/// Pause between two reads of the session: short during a provider's usual response time, so that callers at
+/// other replicas receive the token within a few hundredths of a second. Longer after that.
 const OFTEN_PAUSE: Duration = Duration::from_millis(25);
 const SELDOM_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long a flight looks often.
+/// How long a flight uses the short pause.
 const POLLS_OFTEN: Duration = Duration::from_secs(2);
 
 /// Random bytes in the name of a process.
 const NAME_BYTES: usize = 8;
 
-/// What came of an attempt: the session with the tokens that this attempt has brought, or something else.
+/// The outcome of an attempt: the session with new tokens from this attempt, or an error.
 pub(super) type LeadOutcome = Result<Session, LeadError>;
 
-/// Why an attempt brought no tokens itself.
+/// Why this attempt itself brought no tokens.
 #[derive(Debug)]
 pub(super) enum LeadError {
-    /// This is recorded, and what the callers get.
+    /// The outcome to record, and the result for the callers.
     Concluded(FlightOutcome, FlightResult),
-    /// The lease may have run out before the request to the provider, and another replica may be sending one.
+    /// The lease may have expired before the request to the provider, and another replica may be sending one.
     LeaseLost,
-    /// No caller waits any more, and nothing was begun.
+    /// No caller waits any more, and no request was sent.
     Abandoned,
 }
 
@@ -88,7 +88,7 @@ impl From<SessionsError> for LeadError {
 pub(super) struct LeaseExpiry(Mutex<Instant>);
 
 impl LeaseExpiry {
-    /// Counted from before the lease was requested, so that it never ends later than the store thinks.
+    /// Counted from before the lease was requested, so that it never ends later than in the store.
     fn from(sent_at: Instant, lease: Duration) -> Self {
         Self(Mutex::new(sent_at + lease))
     }
@@ -97,7 +97,7 @@ impl LeaseExpiry {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = sent_at + lease;
     }
 
-    /// Whether nobody else can have the lease yet.
+    /// Whether no other replica can have the lease yet.
     pub(super) fn is_certain(&self) -> bool {
         Instant::now() < *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,7 +110,7 @@ struct WaitLimit {
 }
 
 impl WaitLimit {
-    /// Tolerates a store that is unavailable, for a while.
+    /// Tolerates an unavailable store for a while.
     async fn tolerate(&mut self, entry: &FlightEntry, error: SessionsError) -> Result<(), TokenRefreshError> {
         let error = refresh_error(error);
         let since = *self.store_away_since.get_or_insert_with(Instant::now);
@@ -123,7 +123,7 @@ impl WaitLimit {
     }
 }
 
-/// One attempt, shared by all of this process who want these tokens refreshed.
+/// One attempt, shared by all calls of this process that want these tokens refreshed.
 pub(super) struct RefreshFlight {
     pub(super) refresher: Refresher,
     pub(super) entry: FlightEntry,
@@ -133,7 +133,7 @@ pub(super) struct RefreshFlight {
 }
 
 impl RefreshFlight {
-    /// Wakes all who wait with the session that has newer tokens, or why there are none.
+    /// Wakes all waiting callers with the refreshed session, or with the error.
     pub(super) async fn run(self) {
         let (outcome, result) = match self.lead_or_wait().await {
             Ok(session) => (FlightOutcome::Refreshed, Ok(Arc::new(session))),
@@ -144,14 +144,14 @@ impl RefreshFlight {
         self.entry.publish(result);
     }
 
-    /// Counts and records what the attempt came to.
+    /// Counts and records the outcome of the attempt.
     fn record_outcome(&self, outcome: FlightOutcome) {
         let target = self.wanted.target().map(|(target, _)| target);
         self.refresher.measures.flight(outcome, target.is_some());
         self.record.write(outcome, target);
     }
 
-    /// Gives the session once its tokens are newer.
+    /// Returns the session as soon as its tokens are newer.
     async fn lead_or_wait(&self) -> LeadOutcome {
         let (keeper, lease_for) = (&self.refresher.keeper, self.refresher.lease);
         let name = self.wanted.lease(self.handle);
@@ -170,7 +170,7 @@ impl RefreshFlight {
                 }
             }
             let (sent_at, term) = (Instant::now(), lease_for / FIRST_TERMS_PER_LEASE);
-            // Whether the lease may be granted to a request that was given up.
+            // Whether an abandoned request may still acquire the lease.
             let unanswered = match keeper.store().acquire_lease(name, &holder, term).await {
                 Ok(Some(lease)) => {
                     self.entry.set_store_away(false);
@@ -211,8 +211,8 @@ impl RefreshFlight {
         }
     }
 
-    /// The name the lease is acquired by, again and again: a request that was given up and granted later is this
-    /// flight's own.
+    /// The holder name of the lease. It is stable: if the store executes an abandoned request late, the lease
+    /// still belongs to this flight.
     fn holder(&self) -> Result<String, TokenRefreshError> {
         let process = match self.refresher.name.get() {
             Some(name) => name,
@@ -226,13 +226,13 @@ impl RefreshFlight {
         Ok(self.wanted.holder(process))
     }
 
-    /// Refreshes while the lease is prolonged, and gives it back.
+    /// Refreshes while the lease is renewed, and releases it.
     async fn lead(&self, lease: Lease, held: LeaseExpiry) -> LeadOutcome {
         let keeper = &self.refresher.keeper;
         let sent_at = Instant::now();
         match keeper.store().renew_lease(&lease, self.refresher.lease).await {
             Ok(true) => held.prolong(sent_at, self.refresher.lease),
-            // It may have run out, or run out soon: it is acquired once more.
+            // It has expired or may expire soon: acquire it again.
             Ok(false) | Err(_) => return Err(LeadError::LeaseLost),
         }
         let outcome = tokio::select! {
@@ -245,14 +245,14 @@ impl RefreshFlight {
         outcome
     }
 
-    /// Requests new tokens unless there are some, and unless the store would not take them: what the provider gives
-    /// once cannot be had again.
+    /// Requests new tokens, unless newer ones exist or the store would not accept them: the provider returns
+    /// a rotated token only once.
     async fn refresh(&self, held: &LeaseExpiry) -> LeadOutcome {
         let keeper = &self.refresher.keeper;
         for _ in 0..READS {
             let session = keeper.load(self.handle).await?;
             self.join_another(session.clone())?;
-            // Another write may come between: then it is read once more.
+            // Another write may come between: then read the session again.
             if keeper.rewrite(&session).await? {
                 return self.grant(session, held).await;
             }
@@ -267,8 +267,8 @@ impl RefreshFlight {
             let sent_at = Instant::now();
             match keeper.store().renew_lease(lease, lease_for).await {
                 Ok(true) => held.prolong(sent_at, lease_for),
-                // What is under way is finished all the same: the provider may have rotated already, and the
-                // write is compared by the generation of the tokens.
+                // Let the running request finish: the provider may have rotated already, and the write
+                // compares the generation of the tokens.
                 Ok(false) => tracing::warn!(session = %self.handle, "the lease of a refresh ran out"),
                 Err(error) => {
                     tracing::warn!(session = %self.handle, error = &error as &dyn std::error::Error, "the lease of a refresh is not prolonged");
@@ -286,7 +286,7 @@ impl RefreshFlight {
     }
 }
 
-/// What a failure to read or write a session means to whoever wants tokens.
+/// Converts an error of a session read or write to an error of a refresh.
 pub(super) fn refresh_error(error: SessionsError) -> TokenRefreshError {
     match error {
         SessionsError::Missing => TokenRefreshError::Missing,

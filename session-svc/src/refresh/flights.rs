@@ -1,9 +1,10 @@
-//! The refreshes in flight in this process: all who want the same tokens refreshed share one flight.
+//! The refreshes in flight in this process: all callers that want the same tokens share one flight.
 //!
 //! Invariants
-//! - How long a caller waits does not concern the flight; its outcome goes to those who wait then. Who comes
-//!   later finds no flight, and the outcome in the session.
-//! - A flight learns that nobody waits and leaves the table in one step: nobody joins one that is given up.
+//! - A caller's timeout does not affect the flight. Its outcome goes to the callers waiting at that moment.
+//!   Later callers find no flight, and the outcome in the session.
+//! - A flight detects that no caller waits and leaves the table in one step: no caller joins an abandoned
+//!   one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,18 +18,18 @@ use super::ports::TokenRefreshError;
 use super::wanted::Wanted;
 use crate::session::{Handle, Session};
 
-/// What a flight comes to.
+/// The outcome of a flight.
 pub(super) type FlightResult = Result<Arc<Session>, TokenRefreshError>;
 
-/// Which tokens are refreshed: a session's, or for an API, and what was seen of them.
+/// The tokens to refresh (a session's, or for an API), and which ones the caller has seen.
 type FlightKey = (Handle, Wanted);
 
-/// How far a flight is.
+/// The progress of a flight.
 #[derive(Clone)]
 struct FlightProgress {
-    /// Its span, to which those of all who wait for it are linked.
+    /// Its span; the spans of all waiting callers link to it.
     span: Span,
-    /// The store did not answer, and the request is repeated.
+    /// The store did not answer, and the request is retried.
     store_is_away: bool,
     outcome: Option<FlightResult>,
 }
@@ -37,10 +38,10 @@ struct FlightProgress {
 #[derive(Clone, Default)]
 pub(super) struct Flights(Arc<Mutex<HashMap<FlightKey, watch::Sender<FlightProgress>>>>);
 
-/// One who waits for a flight.
+/// A caller's wait for a flight.
 pub(super) struct FlightWaiter(watch::Receiver<FlightProgress>);
 
-/// The entry of a flight in the table, removed when this is dropped.
+/// The entry of a flight in the table, removed on drop.
 pub(super) struct FlightEntry {
     flights: Flights,
     key: FlightKey,
@@ -52,8 +53,8 @@ impl Flights {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the flight that refreshes these tokens. With the entry of a new one if there is none yet: who gets it
-    /// begins the flight, in the span that `span` makes for it.
+    /// Joins the flight that refreshes these tokens. If there is none, also returns the entry of a new one:
+    /// the caller starts that flight, in the span from `span`.
     pub(super) fn join(
         &self,
         handle: Handle,
@@ -88,7 +89,7 @@ impl FlightEntry {
         self.progress.borrow().span.clone()
     }
 
-    /// Says whether it is the store that callers wait for.
+    /// Sets whether the flight waits for the store.
     pub(super) fn set_store_away(&self, is_away: bool) {
         self.progress.send_if_modified(|progress| {
             let is_news = progress.store_is_away != is_away;
@@ -97,12 +98,12 @@ impl FlightEntry {
         });
     }
 
-    /// Returns when nobody waits any more.
+    /// Returns when no caller waits any more.
     pub(super) async fn abandoned(&self) {
         self.progress.closed().await;
     }
 
-    /// Leaves the table if nobody waits; whether it did.
+    /// Leaves the table if no caller waits; returns whether it left.
     pub(super) fn leave_if_abandoned(&self) -> bool {
         let mut table = self.flights.table();
         let abandoned = self.progress.receiver_count() == 0;
@@ -112,7 +113,7 @@ impl FlightEntry {
         abandoned
     }
 
-    /// Leaves the table, then wakes all who wait with the outcome.
+    /// Leaves the table, then wakes all waiting callers with the outcome.
     pub(super) fn publish(self, outcome: FlightResult) {
         let progress = self.progress.clone();
         drop(self);
@@ -123,7 +124,7 @@ impl FlightEntry {
 impl Drop for FlightEntry {
     fn drop(&mut self) {
         let mut table = self.flights.table();
-        // Another flight may have replaced one that was abandoned.
+        // Another flight may have replaced an abandoned one.
         let is_ours = |progress: &watch::Sender<FlightProgress>| progress.same_channel(&self.progress);
         if table.get(&self.key).is_some_and(is_ours) {
             table.remove(&self.key);
@@ -132,7 +133,7 @@ impl Drop for FlightEntry {
 }
 
 impl FlightWaiter {
-    /// What the flight comes to.
+    /// Waits for the outcome of the flight.
     pub(super) async fn outcome(&mut self) -> FlightResult {
         let finished = self.0.wait_for(|progress| progress.outcome.is_some()).await;
         let outcome = finished.ok().and_then(|progress| progress.outcome.clone());
@@ -140,7 +141,7 @@ impl FlightWaiter {
         outcome.unwrap_or(Err(TokenRefreshError::Internal))
     }
 
-    /// The same, unless it takes too long: then what it is that is waited for.
+    /// Waits at most `limit`; on timeout the error says whether the store or the provider is slow.
     pub(super) async fn outcome_within(mut self, limit: Duration) -> FlightResult {
         match timeout(limit, self.outcome()).await {
             Ok(outcome) => outcome,

@@ -1,4 +1,4 @@
-//! The refresh grant itself, and what its answer does to the session.
+//! The refresh grant, and how its answer changes the session.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ const FIRST_SAVE_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_SAVE_PAUSE: Duration = Duration::from_millis(500);
 
 impl RefreshFlight {
-    /// Requests what is wanted from the provider and saves it before anyone sees it. A pending answer is the outcome, until it
-    /// is not worth waiting for any more.
+    /// Requests the tokens from the provider and saves them before any caller sees them. A pending answer is
+    /// the outcome, until it may be replaced.
     pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> LeadOutcome {
         let Some(provider) = self.refresher.providers.of(&session.issuer) else {
-            // Nothing is lost: it may come back, and a sign-in helps at once.
+            // The provider may be configured again, and a sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
             return Err(TokenRefreshError::Rejected.into());
         };
         let now_ms = || self.refresher.keeper.now_ms();
         if let (None, Some(answer)) = (self.wanted.target(), session.tokens.pending.clone()) {
             match self.validate_pending(provider.as_ref(), &session, &answer).await {
-                // Good, and too late to be of use.
+                // Valid, but already expired.
                 Some(Ok(validated)) if still_good(&validated, now_ms()).is_none() => session = validated,
                 Some(outcome) => return outcome,
                 None if answer.may_be_replaced(now_ms()) => {}
@@ -45,7 +45,7 @@ impl RefreshFlight {
             }
         }
         let shown = match self.wanted.target() {
-            // If it has expired since the caller looked, the next call finds that first.
+            // If it has expired since the caller looked, the next call detects that first.
             Some((_, ApiTokenSource::AccessToken)) => still_good(&session, now_ms())
                 .map(|access| access.value.text())
                 .ok_or(TokenRefreshError::ProviderUnavailable)?,
@@ -77,7 +77,7 @@ impl RefreshFlight {
         }
     }
 
-    /// A process that stood still must not use a token that another replica may be using.
+    /// A process that was suspended must not use a token that another replica may be using.
     fn check_lease(&self, held: &LeaseExpiry) -> Result<(), LeadError> {
         if held.is_certain() {
             return Ok(());
@@ -86,7 +86,7 @@ impl RefreshFlight {
         Err(LeadError::LeaseLost)
     }
 
-    /// What a failed grant means; a refusal for good is saved.
+    /// Handles a failed grant; saves a final refusal.
     pub(super) async fn fail(&self, session: Session, error: GrantError) -> LeadOutcome {
         if let GrantError::Refused(refusal) = &error
             && refusal.is_final()
@@ -111,13 +111,13 @@ impl RefreshFlight {
         Err(LeadError::Concluded(outcome, Err(meaning)))
     }
 
-    /// Saves that the refresh token is worth nothing, unless another outcome was saved meanwhile.
+    /// Saves that the refresh token was refused, unless another outcome was saved meanwhile.
     async fn save_refusal(&self, session: Session) -> LeadOutcome {
         let (session, is_ours) = self
             .save_outcome(session, ChangeKind::Changed, needs_sign_in)
             .await?;
         if is_ours && self.refresher.revalidates {
-            // Saved first: the refresh token is not used again whatever becomes of the ending.
+            // Saved first: the refresh token is not used again even if the ending fails.
             self.refresher
                 .end_at_last(&session, Cause::Refused, Vec::new())
                 .await?;
@@ -132,8 +132,9 @@ impl RefreshFlight {
         Err(LeadError::Concluded(outcome, result.map(Arc::new)))
     }
 
-    /// Saves an answer that came at `received_ms`, and what its ID token says if it has one. Ends the session if the provider's
-    /// session it has moved to was logged out since. A session has its token for an API also where there was no room to save it.
+    /// Saves an answer received at `received_ms`, with the claims of its ID token. Ends the session if its
+    /// new `sid` was logged out since. The returned session has its API token even if that did not fit in the
+    /// store.
     pub(super) async fn save_tokens(
         &self,
         session: Session,
@@ -162,7 +163,7 @@ impl RefreshFlight {
             .await?;
         let keeper = &self.refresher.keeper;
         if !session.is_valid(keeper.lifetime(), keeper.now_ms()) {
-            // The ID token says that the provider's session is over.
+            // The ID token says that the provider's session has expired.
             return Err(TokenRefreshError::Missing.into());
         }
         if let Some(target) = target {
@@ -175,7 +176,7 @@ impl RefreshFlight {
         Ok(session)
     }
 
-    /// Saves an outcome that brings tokens. A late one is dropped: another outcome was seen already.
+    /// Saves an outcome with tokens. Drops a late one: callers have already seen another outcome.
     pub(super) async fn save_answer<F>(
         &self,
         session: Session,
@@ -190,7 +191,7 @@ impl RefreshFlight {
         let saved = self.save_outcome(session, kind, edit).await;
         let (session, is_ours) = saved.inspect_err(|error| {
             if *error == TokenRefreshError::Missing {
-                // The session ended meanwhile: no caller will use what the provider just gave.
+                // The session ended meanwhile: no caller will use these new tokens.
                 let unused = self.unused(tokens);
                 self.refresher.revoke_in_background(&issuer, unused);
             }
@@ -198,7 +199,7 @@ impl RefreshFlight {
         if is_ours {
             return Ok(session);
         }
-        // Not revoked: that may revoke the whole grant, and with it the token that is in use now.
+        // Not revoked: that may revoke the whole grant, including the token in use.
         tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
         let unavailable = || Err(TokenRefreshError::ProviderUnavailable);
         let result = self.wanted.outcome_in(session).unwrap_or_else(unavailable);
@@ -208,7 +209,7 @@ impl RefreshFlight {
         ))
     }
 
-    /// What of an answer that nobody sees is taken back: a refresh token, and a token for an API.
+    /// The tokens to revoke from an answer that no caller sees: a refresh token, and a token for an API.
     fn unused(&self, tokens: &RefreshedTokens) -> Vec<RevocableToken> {
         let revocable = |token: &String, is_access| RevocableToken {
             value: StoredToken::new(token.clone()),
@@ -222,8 +223,9 @@ impl RefreshFlight {
         refresh.chain(api).collect()
     }
 
-    /// Saves an outcome as an edit, unless another one was saved before that used the refresh token as well. Gives the session as it
-    /// is now, and whether it has the outcome. Tries for as long as the session lives: the store may be away, or full, for long.
+    /// Saves an outcome as an edit, unless another use of the refresh token was saved before. Returns the
+    /// current session, and whether it has the outcome. Retries as long as the session lives, since outages
+    /// can be long.
     async fn save_outcome<F>(
         &self,
         session: Session,
@@ -237,7 +239,7 @@ impl RefreshFlight {
         let _unsaved = self.refresher.measures.unsaved();
         let generation = session.tokens.generation;
         let mut pause = FIRST_SAVE_PAUSE;
-        // A write whose answer was lost may have been done: then the tokens found are the ones to be saved.
+        // After a lost answer the write may have succeeded: then the stored tokens are the ones to save.
         let mut unanswered = None;
         loop {
             let mut edited = None;
@@ -255,7 +257,7 @@ impl RefreshFlight {
                     let is_ours = written || unanswered.is_some_and(|tokens| session.tokens == tokens);
                     return Ok((session, is_ours));
                 }
-                // A replica that seals with a newer key has written the session: this one receives the key soon.
+                // Another replica sealed the session with a newer key, which this replica receives soon.
                 Err(TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_))
                     if session.is_valid(keeper.lifetime(), keeper.now_ms()) =>
                 {
@@ -273,7 +275,7 @@ impl RefreshFlight {
     }
 }
 
-/// The answer cannot be judged now: nothing is lost.
+/// The ID token cannot be validated now: the answer stays pending.
 pub(super) fn unjudged() -> LeadError {
     LeadError::Concluded(
         FlightOutcome::Unjudged,
@@ -281,8 +283,8 @@ pub(super) fn unjudged() -> LeadError {
     )
 }
 
-/// The provider refused the refresh token for good: it is removed, and not tried again. The generation moves on, so
-/// that tokens which come late from somebody who used the token as well do not undo what was said.
+/// The provider finally refused the refresh token: remove it and do not retry. The generation advances, so
+/// that late tokens from another use of the refresh token do not undo the refusal.
 fn needs_sign_in(session: &mut Session) {
     session.needs_sign_in = true;
     session.tokens.refresh = None;
@@ -300,8 +302,8 @@ pub(super) fn access_token(answer: &RefreshedTokens) -> AccessToken {
     }
 }
 
-/// Takes over the rotated refresh token, if the answer has one. The generation moves on, so that a late outcome of the token before is not
-/// saved.
+/// Stores the rotated refresh token, if the answer has one. The generation advances, so that a late outcome
+/// of the earlier token is not saved.
 pub(super) fn rotate(session: &mut Session, answer: &RefreshedTokens) {
     if let Some(rotated) = &answer.refresh_token {
         session.tokens.refresh = Some(StoredToken::new(rotated.clone()));
@@ -309,7 +311,7 @@ pub(super) fn rotate(session: &mut Session, answer: &RefreshedTokens) {
     session.tokens.generation = session.tokens.generation.saturating_add(1);
 }
 
-/// Takes over what the answer says; what it does not say stays.
+/// Stores the values of the answer; missing ones stay unchanged.
 fn apply(session: &mut Session, answer: &RefreshedTokens, now_ms: u64) {
     rotate(session, answer);
     let tokens = &mut session.tokens;
@@ -323,18 +325,18 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, now_ms: u64) {
     session.needs_sign_in = false;
 }
 
-/// Counts a grant that leaves the session's own access token as it was.
+/// Counts a grant that leaves the session's own access token unchanged.
 pub(super) fn rotate_alone(session: &mut Session, answer: &RefreshedTokens) {
     rotate(session, answer);
     session.tokens.other_grants = session.tokens.other_grants.saturating_add(1);
 }
 
-/// Takes over what the ID token of an answer says.
+/// Stores the claims of the ID token of an answer.
 fn apply_id_token(session: &mut Session, answer: &RefreshedTokens, id_token: &IdToken) {
     if let Some(sid) = &id_token.sid {
         session.move_to_sid(sid);
     }
-    // The provider's session may end earlier than was stored, never later than somebody else allowed.
+    // The provider may shorten the stored lifetime, but never extend it past another limit.
     let over_at_ms = id_token.session_expiry.map(|secs| secs.saturating_mul(1_000));
     session.not_after_ms = session.not_after_ms.into_iter().chain(over_at_ms).min();
     let before = session
@@ -343,28 +345,29 @@ fn apply_id_token(session: &mut Session, answer: &RefreshedTokens, id_token: &Id
         .as_ref()
         .and_then(|raw| claims_of::<ClaimMembers>(raw.text().expose()));
     let now = answer.id_token.as_deref().and_then(claims_of::<ClaimMembers>);
-    // An ID token from before a security event does not bring back what the event has changed.
+    // An ID token older than a security event must not undo the event's changes.
     let issued_at_ms = id_token.iat.saturating_mul(1_000);
     let mut now = now.unwrap_or_default();
     now.retain(|name, _| {
         let told_at_ms = session.claims_told.get(name);
         told_at_ms.is_none_or(|told_at_ms| issued_at_ms >= *told_at_ms)
     });
-    // Claims that cannot be read stay as they are: nobody loses tokens over them.
+    // Unreadable claims stay unchanged; the tokens are saved anyway.
     if let Ok(user) = merged(&session.user, before.as_ref(), now) {
         session.user = user;
     }
-    // The hint is replaced only where one is kept.
+    // The hint is replaced only if one is stored.
     if let (Some(kept), Some(raw)) = (&mut session.tokens.id_token, &answer.id_token) {
         *kept = StoredToken::new(raw.clone());
     }
 }
 
-/// Claims that describe one sign-in. Those of a refreshed ID token may describe another: the session keeps its own.
+/// Claims that describe one sign-in. The session keeps its own: a refreshed ID token may describe another
+/// one.
 const SIGN_IN_CLAIMS: [&str; 2] = ["acr", "amr"];
 
-/// Brings claims up to date: those the session has, and those the ID token before did not have. A claim that was in
-/// the ID token and is not in the session was left out on purpose and stays out.
+/// Updates claims that the session has, and adds those that the earlier ID token did not have. A claim of the
+/// earlier ID token that the session lacks was left out on purpose and stays out.
 fn merged(
     user: &Claims,
     before: Option<&ClaimMembers>,
@@ -386,7 +389,7 @@ fn merged(
     Claims::of_members(user)
 }
 
-/// A claim as it may become part of the user, if it may.
+/// Filters and converts a claim for the user's claims; `None` if it must not become one.
 fn user_claim(name: &str, value: Box<RawValue>) -> Option<Box<RawValue>> {
     match oidc::user_claim(name, value.get())? {
         Cow::Borrowed(_) => Some(value),

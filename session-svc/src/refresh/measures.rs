@@ -1,38 +1,39 @@
-//! What is counted and timed about refreshes and revocations.
+//! Metrics of refreshes and revocations.
 
 use prometheus::{
     Histogram, HistogramTimer, IntCounterVec, IntGauge, Registry, register_histogram_with_registry,
     register_int_counter_vec_with_registry, register_int_gauge_with_registry,
 };
 
-/// Bounds of the histograms, in seconds: a fast provider answers in tens of milliseconds, callers wait five seconds, and
-/// the slowest provider is given up after twenty, unless settings say otherwise.
+/// Bounds of the histograms, in seconds. A fast provider answers in tens of milliseconds. By default, callers
+/// wait five seconds, and a request to a provider times out after twenty.
 const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 15.0, 30.0,
 ];
 
 named! {
-    /// What became of a flight.
+    /// The outcome of a flight.
     pub(super) enum FlightOutcome {
-        /// This replica was granted new tokens, and saved them.
+        /// This replica received new tokens and saved them.
         Refreshed => "refreshed",
-        /// Another replica had done it, or had been refused.
+        /// Another replica had refreshed, or had been refused.
         Joined => "joined",
-        /// This replica was granted new tokens too late: another one's outcome stands.
+        /// This replica received new tokens too late: another outcome was already saved.
         Superseded => "superseded",
-        /// The provider refused the refresh token for good: the session needs a sign-in.
+        /// The provider finally refused the refresh token: the session needs a sign-in.
         Refused => "refused",
-        /// The provider refused this client, or something else that another try may mend.
+        /// The provider refused this client, or something else that a retry may fix.
         Rejected => "rejected",
-        /// The provider's answer had no token in it that could be used.
+        /// The provider's answer had no usable token.
         Unusable => "unusable",
         /// The provider issues no token for this API, or not with this scope.
         Target => "target",
-        /// The provider could not be reached; nothing is lost.
+        /// The provider could not be reached; a retry is possible.
         Transient => "transient",
-        /// The answer's ID token cannot be validated yet: the answer is pending, and nobody sees its tokens.
+        /// The answer's ID token cannot be validated yet: the answer is pending, and no caller sees its
+        /// tokens.
         Unjudged => "unjudged",
-        /// The answer was about somebody else: the session was ended.
+        /// The answer was about another user: the session was ended.
         Mismatched => "mismatched",
         /// The session ended meanwhile.
         Ended => "ended",
@@ -43,7 +44,7 @@ named! {
     }
 }
 
-/// Counts and times; clones share.
+/// The counters and histograms; clones share them.
 #[derive(Clone)]
 pub struct Measures {
     flights: IntCounterVec,
@@ -57,10 +58,9 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// Measures into the registry given.
+    /// Registers the metrics in the given registry.
     ///
-    /// # Errors
-    /// It measures refreshes already.
+    /// # Errors The registry already has these metrics.
     pub fn new(metrics: &Registry) -> Result<Self, prometheus::Error> {
         let counter = |name: &str, help: &str| {
             register_int_counter_vec_with_registry!(name, help, &["outcome"], metrics)
@@ -131,13 +131,13 @@ impl Measures {
         (Counted::new(&self.waiting), self.waits.start_timer())
     }
 
-    /// Counts an outcome that is to be saved until dropped.
+    /// Counts an unsaved outcome until dropped.
     pub(super) fn unsaved(&self) -> Counted<'_> {
         Counted::new(&self.unsaved)
     }
 }
 
-/// What a gauge counts until it is dropped.
+/// A gauge increment that ends on drop.
 pub(super) struct Counted<'a>(&'a IntGauge);
 
 impl<'a> Counted<'a> {

@@ -1,29 +1,28 @@
 //! Refreshing tokens at the provider: one grant per expiry per session, across all replicas.
 //!
-//! In this process all calls for one session share one flight, which runs in a task of its own: a caller that hangs
-//! up changes nothing, and a process that is to stop waits for it. Between replicas a lease of the store decides
-//! who calls the provider; the others look at the session until it is written, or take over when the lease has run out.
+//! In this process all calls for one session share one flight, which runs in a task of its own. A
+//! disconnected caller changes nothing, and a stopping process waits for the flight. Between replicas a lease
+//! of the store decides which one calls the provider. The others poll the session, or take over when the
+//! lease has expired.
 //!
-//! Tokens for single APIs are requested the same way (`api_grant`), each by flights of its own. What the provider refused is not
-//! requested again for a moment (`pauses`).
+//! Tokens for single APIs are requested the same way (`api_grant`), each in its own flights. After a refusal
+//! by the provider, retries pause for a moment (`pauses`).
 //!
-//! Sessions end here (`ending`). Their tokens are revoked (`revocation`), which is noted in the store first (`revocation_notes`).
+//! Sessions end here (`ending`). Their tokens are noted in the store (`revocation_notes`), then revoked.
 //!
-//! Callers wait for a bounded time, the exchange for as long as it needs; a flight that only waits for another replica
-//! ends with the last of its callers.
+//! Callers wait for a bounded time, the exchange as long as necessary. A flight that only waits for another
+//! replica ends with the last of its callers.
 //!
 //! Invariants
-//! - The holder of the lease reads the session again before the request: another replica may just have refreshed.
-//! - A replica that may have lost the lease sends no request, nor one that cannot write the session just then.
-//! - The rotated refresh token is saved before anyone sees the access token, and the save is tried for as long as the
-//!   session lives: a lost one cannot be had again.
-//! - An access token that came with an ID token is not seen before that is validated; while it cannot be, the answer is
-//!   pending.
-//! - A write that comes late loses: against an ended session by its absence, against an outcome that was written
-//!   meanwhile, good or bad, by the generation of the tokens.
+//! - The lease holder reads the session again before the request: another replica may just have refreshed.
+//! - A replica that may have lost the lease, or cannot write the session at that moment, sends no request.
+//! - The rotated refresh token is saved before any caller sees the access token. The save is retried as long
+//!   as the session lives: a lost token cannot be requested again.
+//! - An access token with an ID token is used only after validation; until then the answer is pending.
+//! - A late write loses, because the session is absent or the generation of the tokens has changed.
 //!
-//! What cannot be closed: if the process dies between the provider's rotation and the save, the next refresh is
-//! refused and the session says that it needs a sign-in (see `docs/architecture.md`).
+//! Not preventable: if the process dies between the provider's rotation and the save, the next refresh is
+//! refused and the session needs a sign-in (see `docs/architecture.md`).
 
 mod api_grant;
 mod ending;
@@ -63,42 +62,42 @@ use crate::keeper::Keeper;
 use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Session, index};
 use crate::transmitter::Outbox;
 
-/// Revocations in flight at once: more are postponed, since they would only add to the load of a slow provider.
+/// Revocations in flight at once; more are postponed, to spare a slow provider.
 const MAX_REVOCATIONS: usize = 64;
 
-/// How long a lease lasts without being prolonged: what others wait when its holder dies, and longer than
-/// most failovers, which no holder can prolong it in.
+/// How long a lease lasts without a renewal: others wait this long if its holder dies. It outlasts most
+/// failovers, during which no holder can renew it.
 pub const LEASE: Duration = Duration::from_secs(15);
 
-/// How long all replicas remember which token was replaced: where exchanges fail for another reason, this bounds the refreshes to
-/// one a minute.
+/// How long all replicas remember which token was replaced. If exchanges fail for another reason, this limits
+/// refreshes to one a minute.
 const REPLACED_PAUSE: Duration = Duration::from_secs(60);
 
-/// Refreshes and revokes tokens at the providers they came from. Clones share everything.
+/// Refreshes and revokes tokens at the providers that issued them. Clones share everything.
 #[derive(Clone)]
 pub struct Refresher {
     keeper: Keeper,
     providers: RefreshProviders,
     lease: Duration,
-    /// The most bytes a sealed session may take.
+    /// The largest size of a sealed session, in bytes.
     max_bytes: usize,
     flights: Flights,
     pauses: RefreshPauses,
-    /// Whether a session ends whose refresh token the provider refuses.
+    /// Whether a session ends when the provider refuses its refresh token.
     pub(crate) revalidates: bool,
-    /// This process's part of the names of its leases' holders, drawn when it is first needed.
+    /// This process's part of lease holder names, generated on first use.
     name: Arc<OnceLock<String>>,
     revalidations: Arc<Semaphore>,
     revocations: Arc<Semaphore>,
     work: TaskTracker,
-    /// Tells other systems of endings.
+    /// Reports endings to other systems.
     pub(crate) signals: Option<Arc<Outbox>>,
     measures: Measures,
 }
 
 impl Refresher {
-    /// A refresher of the sessions kept by `keeper`, at the providers given; `lease` is what other replicas wait when
-    /// this one dies in the middle of a refresh. No token for an API makes a session larger than `max_bytes`.
+    /// Creates a refresher for the sessions of `keeper`. `lease` is how long other replicas wait if this one
+    /// dies during a refresh. API tokens never make a session larger than `max_bytes`.
     pub fn new(
         keeper: Keeper,
         providers: impl Into<RefreshProviders>,
@@ -123,8 +122,8 @@ impl Refresher {
         }
     }
 
-    /// Waits until what was begun is finished, at most `limit`: a grant that is cut off loses the rotated token.
-    /// Nothing new may begin meanwhile.
+    /// Waits at most `limit` for running work: an aborted grant loses the rotated token. No new work may
+    /// start meanwhile.
     pub(crate) async fn finish(&self, limit: Duration) {
         self.work.close();
         if tokio::time::timeout(limit, self.work.wait()).await.is_err() {
@@ -132,8 +131,8 @@ impl Refresher {
         }
     }
 
-    /// Waits for the flight that brings what is wanted of the session seen: the one under way, or a new one, which a call of
-    /// `caller` begins.
+    /// Waits for the flight that refreshes the wanted tokens: the running one, or a new one that a call of
+    /// `caller` starts.
     fn join(&self, seen: &Session, wanted: Wanted, caller: &str, ahead: bool) -> FlightWaiter {
         let span = || record::span(seen.handle, ahead);
         let (waiting, entry) = self.flights.join(seen.handle, wanted.clone(), span);
@@ -164,9 +163,9 @@ impl Refresher {
         flight.outcome_within(left).await
     }
 
-    /// The session with another access token than the one seen, which the provider does not take for an exchange though it has not
-    /// expired. A caller that calls again and again costs no refresh each time: where the token of such a refresh is not taken
-    /// either, there is none for [`REPLACED_PAUSE`].
+    /// Replaces an access token that the provider rejects for an exchange although it has not expired.
+    /// Repeated calls cause no repeated refreshes: if the new token is rejected too, the next refresh is
+    /// possible after [`REPLACED_PAUSE`].
     async fn replace_subject(
         &self,
         seen: &Session,
@@ -189,14 +188,14 @@ impl Refresher {
         }
     }
 
-    /// Whether a session is no larger than one may be. What cannot be sealed is told when it is written.
+    /// Whether a session is within the size limit. Sealing errors surface on write.
     fn fits(&self, session: &Session) -> bool {
         let sealed = self.keeper.vault().seal_session(session);
         sealed.is_ok_and(|sealed| sealed.len() <= self.max_bytes)
     }
 
-    /// Gives the session after a refresh that is newer than the one `seen`; however many calls wait, one grant is made.
-    /// A call waits for as long as the provider has for an answer at most; what comes later is there for the next one.
+    /// Returns the session after a refresh newer than `seen`; all waiting calls share one grant. A call waits
+    /// at most the provider's timeout; a later outcome is available to the next call.
     pub async fn refresh(
         &self,
         seen: Session,
@@ -211,7 +210,7 @@ impl Refresher {
         Ok(Session::clone(&session))
     }
 
-    /// What tokens for single APIs are requested with at this issuer.
+    /// The token type used to request tokens for single APIs at this issuer.
     pub(crate) fn api_token_source(&self, issuer: &str) -> ApiTokenSource {
         let provider = self.providers.of(issuer);
         provider.map_or(ApiTokenSource::AccessToken, |provider| {
@@ -219,7 +218,7 @@ impl Refresher {
         })
     }
 
-    /// Gives a token for an API newer than the one in the session `seen`; however many calls wait, one grant is made.
+    /// Returns an API token newer than the one in the session `seen`; all waiting calls share one grant.
     pub async fn api_token(
         &self,
         seen: &Session,

@@ -1,10 +1,10 @@
-//! Pauses after a refusal of the provider that leaves the session as it is, such as `invalid_request`, a wrong client secret, or an API it
-//! issues no token for: a page's requests, or a route that names such an API, would otherwise cost it one request each.
+//! Pauses after a refusal that leaves the session unchanged, such as `invalid_request` or a wrong client
+//! secret. Otherwise each request of a page would cause one request to the provider.
 //!
 //! Invariants
-//! - A pause is for one session, the tokens it has, and what was requested with them. It ends early when other tokens are saved.
-//! - Each refusal doubles the next pause, up to a limit. An outage of the provider begins none where callers wait.
-//! - Each process keeps its own pauses, so N replicas ask N times as often.
+//! - A pause is for one session, its current tokens and the kind of request. It ends early with new tokens.
+//! - Each refusal doubles the next pause, up to a limit. A provider outage starts none while callers wait.
+//! - Each process has its own pauses, so N replicas send N times as many requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,10 +13,10 @@ use super::ports::TokenRefreshError;
 use super::wanted::name_of;
 use crate::session::{ApiTarget, Handle, Name, Session};
 
-/// The most pauses of a kind, about a megabyte. Beyond them the provider is asked.
+/// The most pauses of a kind, about a megabyte. Above that, requests go to the provider without a pause.
 const MOST: usize = 8_192;
 
-/// What a pause is for.
+/// The kind of request that pauses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Paused {
     /// Refreshes that callers wait for.
@@ -35,9 +35,10 @@ impl Paused {
     /// The first and the longest pause, in milliseconds.
     fn bounds_ms(self) -> (u64, u64) {
         match self {
-            // The requests of one page make one call, and an operator who corrects the client sees it work this soon.
+            // One page's requests cause one call. An operator who fixes the client settings soon sees the
+            // effect.
             Self::Refresh => (1_000, 30_000),
-            // A provider that comes back is not met by all sessions at once.
+            // A recovered provider does not receive requests of all sessions at once.
             Self::Revalidation => (30_000, 900_000),
             Self::Target(_) => (30_000, 30_000),
         }
@@ -52,7 +53,7 @@ struct Pause {
 }
 
 impl Pause {
-    /// Not before it began either: the clock may have been set back.
+    /// Also over if the time is before its start: the clock may have been set back.
     fn is_over(&self, now_ms: u64) -> bool {
         now_ms
             .checked_sub(self.began_ms)
@@ -65,7 +66,7 @@ impl Pause {
 pub(super) struct RefreshPauses(Arc<Mutex<HashMap<(Handle, Paused), Pause>>>);
 
 impl RefreshPauses {
-    /// Why the provider refused these tokens of the session a moment ago, if it did; `now_ms` is the store's clock.
+    /// The provider's recent refusal for these tokens of the session, if any; `now_ms` is the store's clock.
     pub(super) fn find(&self, session: &Session, paused: Paused, now_ms: u64) -> Option<TokenRefreshError> {
         let pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = pauses.get(&(session.handle, paused))?;
@@ -73,7 +74,7 @@ impl RefreshPauses {
         counts.then_some(pause.error)
     }
 
-    /// Begins a pause, twice as long as the last one for these tokens.
+    /// Starts a pause, twice as long as the last one for these tokens.
     pub(super) fn begin(&self, session: &Session, paused: Paused, error: TokenRefreshError, now_ms: u64) {
         let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (key, generation) = ((session.handle, paused), session.tokens.generation);

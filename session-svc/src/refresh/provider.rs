@@ -1,6 +1,6 @@
-//! The calls a refresh makes to an identity provider, and which provider gets them.
+//! The calls of a refresh to an identity provider, and the choice of the provider.
 //!
-//! Invariant: where there are several, a token is shown to the issuer of its session and to nobody else.
+//! Invariant: with several providers, a token is sent only to the issuer of its session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use oidc::{
 
 use crate::session::ApiTokenSource;
 
-/// What a provider without such a grant says (RFC 6749, section 5.2).
+/// The error code of a provider that does not support the grant (RFC 6749, section 5.2).
 const NOT_OFFERED: &str = "unsupported_grant_type";
 
-/// How long callers wait for a provider that does not say: what `OIDC_HTTP_TIMEOUT_MS` is unless it is set.
+/// How long callers wait if the provider gives no limit: the default of `OIDC_HTTP_TIMEOUT_MS`.
 const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// The calls the session service makes to a provider; times are seconds since the Unix epoch.
@@ -38,13 +38,13 @@ pub trait RefreshProvider: Send + Sync + 'static {
         now: u64,
     ) -> Result<IdToken, IdTokenError>;
 
-    /// What tokens for single APIs are requested with.
+    /// The token type used to request tokens for single APIs.
     fn api_token_source(&self) -> ApiTokenSource {
         ApiTokenSource::AccessToken
     }
 
-    /// Requests a token for an API with the session's token of that source: an exchange (RFC 8693), or a refresh that names the API (RFC 8707,
-    /// section 2.2). A provider that does not say refuses.
+    /// Requests a token for an API with the session's token of that source: an exchange (RFC 8693), or a
+    /// refresh that names the API (RFC 8707, section 2.2). The default refuses.
     async fn api_token(
         &self,
         _source: ApiTokenSource,
@@ -55,7 +55,7 @@ pub trait RefreshProvider: Send + Sync + 'static {
         Err(GrantError::Refused(OAuthError::new(NOT_OFFERED)))
     }
 
-    /// Takes a token back (RFC 7009).
+    /// Revokes a token (RFC 7009).
     async fn revoke(&self, token: &str, hint: TokenHint, now: u64) -> Result<Revoked, ProviderError>;
 }
 
@@ -103,7 +103,7 @@ impl RefreshProvider for RelyingParty {
     }
 }
 
-/// A provider, and whose sessions are refreshed there: those of the relying party's issuer and its tenants, or all.
+/// A provider, and the sessions it refreshes: those of the party's issuer and its tenants, or all.
 type ListedProvider = (Option<RelyingParty>, Arc<dyn RefreshProvider>);
 
 /// The providers of sessions. Clones share everything.
@@ -111,7 +111,7 @@ type ListedProvider = (Option<RelyingParty>, Arc<dyn RefreshProvider>);
 pub struct RefreshProviders(Arc<Vec<ListedProvider>>);
 
 impl RefreshProviders {
-    /// Those that a file lists, or the one of the plain variables.
+    /// Creates the providers from a file's list (`listed`), or the single one from variables.
     #[must_use]
     pub fn of_parties(listed: bool, parties: Vec<RelyingParty>) -> Self {
         let each = parties.into_iter().map(|party| {
@@ -127,7 +127,7 @@ impl RefreshProviders {
             .map_or(DEFAULT_WAIT_LIMIT, |provider| provider.wait_limit())
     }
 
-    /// The provider a session of this issuer came from; `None` when it is not configured any more.
+    /// The provider of this issuer; `None` if it is not configured any more.
     pub(super) fn of(&self, issuer: &str) -> Option<&Arc<dyn RefreshProvider>> {
         let is_of = |party: &RelyingParty| party.settings().is_issuer(issuer);
         let found = self.0.iter().find(|(party, _)| party.as_ref().is_none_or(is_of));

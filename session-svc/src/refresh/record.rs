@@ -1,6 +1,6 @@
-//! What is kept of a refresh besides the tokens: one audit record for each that this replica led.
+//! The audit record of a refresh: one for each that this replica led.
 //!
-//! Invariant: a record names the caller whose call began it, the session's handle and the outcome, never a token.
+//! Invariant: a record names the caller that started it, the session's handle and the outcome, never a token.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use tracing::field::Empty;
 use super::measures::FlightOutcome;
 use crate::session::{ApiTarget, Handle, Session};
 
-/// The span of a refresh, where traces are recorded: of the call that began it, and linked by all others that wait for it.
+/// The span of a refresh if traces are recorded, in the trace of its first call; waiting calls link to it.
 pub(super) fn span(session: Handle, ahead: bool) -> Span {
     if !chassis::traces::are_recorded() || Span::current().is_none() {
         return Span::none();
@@ -26,20 +26,20 @@ pub(super) fn span(session: Handle, ahead: bool) -> Span {
     )
 }
 
-/// The record of a refresh that is being led. The request whose call began it is the task's.
+/// The record of a running refresh. Its request ID is that of the current task.
 pub(super) struct RefreshRecord {
     session: Handle,
     /// Issuer and subject.
     person: (String, String),
     caller: String,
-    /// Whether it was begun before anybody needed it.
+    /// Whether it started before any caller needed it.
     ahead: bool,
     trace_id: Option<String>,
     began: Instant,
 }
 
 impl RefreshRecord {
-    /// Begins the record of a refresh that a call of `caller`, the current one, leads to.
+    /// Starts the record of a refresh that the current call of `caller` causes.
     pub(super) fn begin(seen: &Session, caller: &str, ahead: bool) -> Self {
         Self {
             session: seen.handle,
@@ -51,7 +51,7 @@ impl RefreshRecord {
         }
     }
 
-    /// Writes what it came to, and the API whose token was wanted; what another replica did stands in that one's records.
+    /// Writes the outcome and the API, if any. Another replica's outcome is in that replica's records.
     pub(super) fn write(&self, outcome: FlightOutcome, target: Option<&ApiTarget>) {
         tracing::record_all!(Span::current(), outcome = outcome.name());
         if matches!(outcome, FlightOutcome::Joined) {

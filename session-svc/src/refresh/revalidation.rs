@@ -11,16 +11,15 @@ use super::pauses::Paused;
 use super::wanted::Wanted;
 use crate::session::{Cause, Session, index};
 
-/// How long a session is left alone after a try, by all replicas: a provider that is down is not called at the rate of
-/// the calls.
+/// Pause after a try, for all replicas: a provider that is down must not receive one request per call.
 const PAUSE: Duration = Duration::from_secs(15);
 
-/// Tries under way at once in one process; more are left to the next call.
+/// Tries running at once in one process; further ones wait for the next call.
 pub(super) const MAX_REVALIDATIONS: usize = 64;
 
 impl Refresher {
-    /// Refreshes tokens that are still good, later and in the background, unless that was tried just now; however many calls need it, one
-    /// grant is made. `caller` is whose call showed that it is time.
+    /// Refreshes valid tokens later and in the background, unless a recent try exists. Concurrent calls share
+    /// one grant. `caller` made the call that showed the need.
     pub fn refresh_later(&self, seen: Session, caller: &str) {
         let (refresher, caller) = (self.clone(), caller.to_owned());
         self.work.spawn(carried(async move {
@@ -29,7 +28,7 @@ impl Refresher {
         }));
     }
 
-    /// Tries it and gives the outcome, as its metric names it.
+    /// Tries it and returns the outcome, as its metric names it.
     async fn try_ahead(&self, seen: &Session, caller: &str) -> &'static str {
         let (pauses, paused) = (&self.pauses, Paused::Revalidation);
         if pauses.find(seen, paused, self.keeper.now_ms()).is_some() {
@@ -42,11 +41,12 @@ impl Refresher {
         match self.keeper.store().remember(name, &[1], PAUSE).await {
             Ok(None) => {}
             Ok(Some(_)) => return "tried_before",
-            // A caller that needs the token finds out whether the store is back.
+            // A caller that needs the token detects whether the store is back.
             Err(_) => return "failed",
         }
         if self.revalidates && seen.needs_sign_in {
-            // It was refused before sessions were revalidated, or by a process that died before it ended the session.
+            // It was refused before revalidation was enabled, or by a process that died before it ended the
+            // session.
             return match self.end_at_last(seen, Cause::Refused, Vec::new()).await {
                 Ok(()) => "refreshed",
                 Err(_) => "failed",

@@ -1,5 +1,5 @@
-//! Revoking tokens at the provider once nobody needs them (RFC 7009): later, bounded, without an answer to
-//! anybody, and again until it is done, for each is noted in the store first (`revocation_notes`).
+//! Revoking unused tokens at the provider (RFC 7009): later, bounded, and without a result for any caller.
+//! Each is noted in the store first (`revocation_notes`) and retried until done.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::revocation_notes::RevocationNote;
 use super::{RefreshProvider, Refresher};
 use crate::session::{Name, RevocableToken};
 
-/// What the provider says of a token type it does not revoke: another request changes nothing (RFC 7009, section 2.2.1).
+/// The provider does not revoke this token type: a retry changes nothing (RFC 7009, section 2.2.1).
 const UNSUPPORTED: &str = "unsupported_token_type";
 
-/// Statuses of the 400s that say nothing of the token: the client is not believed, or the request may be repeated later.
+/// Client errors that say nothing about the token: client authentication failed, or a retry may succeed.
 const MAY_PASS: [u16; 5] = [401, 403, 408, 425, 429];
 
 impl Refresher {
-    /// Revokes what was noted, unless too many revocations are under way; the provider's HTTP timeout bounds it.
+    /// Revokes the noted tokens, unless too many revocations are running. The provider's timeout bounds it.
     pub(super) async fn revoke_and_forget(&self, name: Name, note: RevocationNote) {
         let Ok(_permit) = Arc::clone(&self.revocations).try_acquire_owned() else {
             tracing::warn!("too many revocations are under way: a refresh token is revoked later");
@@ -28,7 +28,7 @@ impl Refresher {
         }
     }
 
-    /// Sends the requests, one after the other; true if there is nothing left to revoke.
+    /// Sends the requests one after the other; true if no token is left to revoke.
     pub(super) async fn revoke(&self, note: &RevocationNote) -> bool {
         let issuer = note.issuer.as_str();
         let Some(provider) = self.providers.of(issuer) else {
@@ -40,7 +40,7 @@ impl Refresher {
             return true;
         };
         for token in &note.tokens {
-            // A provider that is away has not come back for the next.
+            // An unavailable provider will not answer the next request either.
             if !self.revoke_one(provider.as_ref(), issuer, token).await {
                 return false;
             }
@@ -48,7 +48,7 @@ impl Refresher {
         true
     }
 
-    /// Sends one request; true if it need not be repeated.
+    /// Sends one request; true if no retry is needed.
     async fn revoke_one(&self, provider: &dyn RefreshProvider, issuer: &str, token: &RevocableToken) -> bool {
         let now = self.keeper.now_ms() / 1_000;
         let hint = if token.is_access {
@@ -83,8 +83,8 @@ impl Refresher {
     }
 }
 
-/// Whether another request would be refused again. An access token is refused for good by anything but a client that is not
-/// believed: it dies by itself soon, and holds up no other note meanwhile.
+/// Whether a retry would be refused again. For an access token every refusal is final, except a failed client
+/// authentication: the token expires soon, and must not block other notes.
 fn is_final(error: &ProviderError, is_access: bool) -> bool {
     match error {
         ProviderError::Refused(_, refusal) => {

@@ -1,11 +1,11 @@
-//! Notes of revocations: written to the store before their session is removed, so that a revocation outlives the
-//! process, a lost answer of the store and a provider that is away.
+//! Notes of revocations: written to the store before their session is removed. So a revocation survives the
+//! death of the process, a lost answer of the store and an unavailable provider.
 //!
 //! Invariants
-//! - A note is a record of its own, sealed, found by one list that all replicas look through; it is gone once the
-//!   provider was called with success, or after [`KEPT_MS`].
-//! - A note whose session is still there is of an ending that failed: nothing is revoked for it.
-//! - Two replicas may ask for the same token: to revoke it twice does no harm (RFC 7009, section 2.2).
+//! - A note is a sealed record of its own in one list that all replicas read. It is removed after a
+//!   successful revocation, or after [`KEPT_MS`].
+//! - A note whose session still exists belongs to a failed ending: its tokens are not revoked.
+//! - Two replicas may revoke the same token, which does no harm (RFC 7009, section 2.2).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,29 +22,29 @@ use crate::keeper::sealed_notes::REVOCATION;
 use crate::session::{Handle, Name, RevocableToken, SessionId, index};
 use crate::store::{Listing, Record};
 
-/// How long a note is kept: a provider that is away for longer than a day is somebody's concern by then.
+/// How long a note is kept. Operators should notice a provider outage of more than a day.
 const KEPT_MS: u64 = 86_400_000;
 
-/// How often every replica looks for notes; where there are none that costs one read.
+/// How often every replica looks for notes; an empty list costs one read.
 const LOOK_PAUSE: Duration = Duration::from_secs(5);
 
-/// How old a note is before others than its writer act on it: longer than an ending and its revocation usually take.
+/// Age of a note before other replicas than its writer act on it: longer than most endings and revocations.
 const OWN_MS: u64 = 10_000;
 
-/// How old the note of a session that is still there is before it is dropped: longer than any call may take.
+/// Age of a note with an existing session before it is dropped: longer than any call may take.
 const FAILED_MS: u64 = 120_000;
 
 /// Notes read at once.
 const PAGE: usize = 50;
 
-/// How long one replica goes through the notes alone.
+/// How long one replica has the notes to itself.
 const LEASE: Duration = Duration::from_secs(60);
 
 /// Pauses after a provider could not be reached: doubled from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LAST_PAUSE: Duration = Duration::from_secs(600);
 
-/// What is to be revoked at a provider.
+/// The tokens to revoke at a provider.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct RevocationNote {
     #[prost(string, tag = "1")]
@@ -57,12 +57,12 @@ pub(super) struct RevocationNote {
     session: String,
 }
 
-/// Providers that could not be reached: when they are called again, and after which pause.
+/// Providers that could not be reached: the time of the next call, and the pause before it.
 type Pauses = HashMap<String, (Instant, Duration)>;
 
 impl Refresher {
-    /// Notes tokens that are to be revoked, if there are any, so that some replica does it whatever becomes of this one; gives the note and
-    /// its name. A note that cannot be written is logged: its revocation is tried all the same.
+    /// Notes tokens to revoke, if there are any, so that another replica can finish if this one dies. Returns
+    /// the note and its name. A failed write is logged, and the revocation is tried anyway.
     pub(super) async fn note(
         &self,
         keeper: &Keeper,
@@ -87,7 +87,7 @@ impl Refresher {
                 indexes: vec![list()],
                 ..record?
             };
-            // An empty event: watchers pass it over. One that is there already says the same.
+            // An empty event: watchers ignore it. An existing note has the same content.
             Ok::<_, SessionsError>(keeper.store().insert(record, Vec::new()).await?)
         };
         if let Err(error) = noted.await {
@@ -97,14 +97,14 @@ impl Refresher {
         Some((name, note))
     }
 
-    /// Revokes what was noted, later and in the background.
+    /// Revokes the noted tokens later and in the background.
     pub(super) fn revoke_later(&self, name: Name, note: RevocationNote) {
         let refresher = self.clone();
         self.work
             .spawn(async move { refresher.revoke_and_forget(name, note).await });
     }
 
-    /// Removes the note of a revocation that is done.
+    /// Removes the note of a finished revocation.
     pub(super) async fn forget_note(&self, name: Name) {
         if let Err(error) = self.keeper.store().remove(name, Vec::new()).await {
             tracing::debug!(
@@ -114,7 +114,7 @@ impl Refresher {
         }
     }
 
-    /// Revokes what this and other replicas have noted, until the service stops.
+    /// Revokes the tokens noted by all replicas, until the service stops.
     pub(crate) async fn revoke_noted(self, shutdown: CancellationToken) {
         let mut pauses = Pauses::new();
         let Ok(holder) = SessionId::random(&SystemRandom::new()).map(|id| id.handle().to_string()) else {
@@ -148,7 +148,7 @@ impl Refresher {
         if page.entries.is_empty() {
             return Ok(());
         }
-        // Refused where the store is full: then two replicas may ask, which does no harm.
+        // A full store refuses the lease: then two replicas may revoke the same token, which does no harm.
         let lease = match store.acquire_lease(list(), holder, LEASE).await {
             Ok(None) => return Ok(()),
             Ok(lease) => lease,
@@ -220,7 +220,7 @@ impl Refresher {
     }
 }
 
-/// The list all notes are found by.
+/// The list of all notes.
 fn list() -> Name {
     index::hashed(&[b"revocations"])
 }

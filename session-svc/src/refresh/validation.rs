@@ -1,12 +1,12 @@
 //! Validating the ID token of a refresh, at once or later (OpenID Connect Core, section 12.2).
 //!
-//! Its claims are validated at once, and a token of another person or sign-in ends the session. The key that verifies its
-//! signature may be missing yet: the provider's key set lags behind, or cannot be had. The answer is then *pending*: stored
-//! with the session and sealed like the rest of it. Its refresh token counts from then on, its access token is shown to
-//! nobody, and a call that needs one has the answer validated again.
+//! Its claims are validated at once, and a token of another person or sign-in ends the session. The key for
+//! its signature may be missing: the provider's key set lags behind, or is unavailable. The answer is then
+//! *pending*: stored and sealed with the session. Its refresh token is valid from then on. Its access token
+//! is not handed out, and a call that needs one validates the answer again.
 //!
 //! Invariants
-//! - No pending answer is dropped for want of a key.
+//! - No pending answer is dropped because of a missing key.
 //! - No other grant is requested before the access token of a pending answer has expired.
 
 use std::time::Duration;
@@ -24,22 +24,23 @@ use crate::session::claims::Object;
 use crate::session::id_token::claims_of;
 use crate::session::{Cause, PendingAnswer, Scope, Session, StoredToken};
 
-/// How long an answer that nobody has saved yet waits for the provider's keys: its refresh token is the only copy.
+/// How long an unsaved answer waits for the provider's keys: it holds the only copy of the refresh token.
 pub(super) const UNSAVED_MAX: Duration = Duration::from_millis(500);
 
-/// An answer that became pending just now is validated again for this long while its callers may wait: keys are often a
-/// moment late.
+/// How long a newly pending answer is validated again while its callers wait: keys often arrive a moment
+/// late.
 const RETRIES_MAX: Duration = Duration::from_secs(3);
 
-/// Pause before each try, a little longer than the least time between two fetches of the provider's keys.
+/// Pause before each try, a little longer than the minimum time between two fetches of the provider's keys.
 const RETRY_PAUSE: Duration = Duration::from_millis(1_100);
 
-/// An answer is pending at least this long before another one is requested, however short its access token lives.
+/// Minimum time an answer stays pending before another one is requested, even with a short-lived access
+/// token.
 const PENDING_MIN_MS: u64 = 60_000;
 
 impl RefreshFlight {
-    /// Saves the tokens of an answer if its ID token is this session's, and ends the session if it is not. While that cannot be said,
-    /// the rotated refresh token is saved, and the answer is pending unless it is for an API.
+    /// Saves an answer's tokens if its ID token is this session's, and ends the session if it is not. If
+    /// undecided, saves the rotated refresh token. The answer is then pending unless it is for an API.
     pub(super) async fn validate_and_save(
         &self,
         provider: &dyn RefreshProvider,
@@ -90,7 +91,8 @@ impl RefreshFlight {
         Err(unjudged())
     }
 
-    /// Validates the pending answer of a session and saves its tokens; nothing while that cannot be done.
+    /// Validates the pending answer of a session and saves its tokens; `None` if validation is not possible
+    /// yet.
     pub(super) async fn validate_pending(
         &self,
         provider: &dyn RefreshProvider,
@@ -120,8 +122,8 @@ impl RefreshFlight {
         }
     }
 
-    /// Ends a session the provider gave somebody else's token for, and takes its tokens back, the refresh token that came last
-    /// among them.
+    /// Ends a session that received another user's token, and revokes its tokens, including the latest
+    /// refresh token.
     pub(super) async fn end_mismatched(
         &self,
         session: Session,
@@ -137,7 +139,7 @@ impl RefreshFlight {
             .refresher
             .end_at_last(&session, Cause::TokenMismatch, tokens.clone());
         if let Err(error) = ended.await {
-            // Nobody else revokes them: the note of an ending that failed is dropped.
+            // Revoke them here: the note of a failed ending is dropped.
             self.refresher.revoke_in_background(&session.issuer, tokens);
             return Err(error.into());
         }
@@ -148,8 +150,9 @@ impl RefreshFlight {
     }
 }
 
-/// Validates the ID token of an answer that came at `answered_at_ms` against the session's sign-in, whose nonce the kept ID
-/// token has. Another time of authentication ends nothing: it is that of another browser, and the session keeps its own.
+/// Validates the ID token of an answer received at `answered_at_ms` against the session's sign-in, with the
+/// nonce of the stored ID token. A different `auth_time` ends nothing: it belongs to another browser's
+/// sign-in.
 pub(super) async fn validate(
     provider: &dyn RefreshProvider,
     session: &Session,
@@ -167,7 +170,7 @@ pub(super) async fn validate(
         access_token,
     };
     let id_token = provider.validate(raw, &expected, answered_at_ms / 1_000).await?;
-    // The latest ID token is the kept one, so each other time is logged once.
+    // The stored ID token is the latest, so each new time is logged once.
     let known = match kept {
         Some(_) => original.get("auth_time").and_then(serde_json::Value::as_u64),
         None => session.authenticated_at_ms.map(|at_ms| at_ms / 1_000),
@@ -187,21 +190,21 @@ fn pending_answer(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64)
     }
 }
 
-/// Makes an answer the session's pending one. The generation moves on: an outcome of the grant is saved, and whoever
-/// brings another comes late.
+/// Makes an answer the session's pending one. The generation advances: other outcomes of this grant come
+/// late.
 fn set_pending(session: &mut Session, tokens: &RefreshedTokens, answer: &PendingAnswer) {
     rotate(session, tokens);
     session.tokens.pending = Some(Box::new(answer.clone()));
 }
 
 impl PendingAnswer {
-    /// Whether another answer may replace this one: its access token would be of no use any more.
+    /// Whether another answer may replace this one, because its access token would be of no use any more.
     pub(super) fn may_be_replaced(&self, now_ms: u64) -> bool {
         let least = self.answered_at_ms.saturating_add(PENDING_MIN_MS);
         now_ms >= self.access.expires_at_ms.max(least)
     }
 
-    /// The answer, without the refresh token, which the session has already.
+    /// The answer without the refresh token, which the session has already.
     fn refreshed(&self) -> RefreshedTokens {
         RefreshedTokens {
             access_token: self.access.value.text().expose().clone(),

@@ -1,4 +1,4 @@
-//! What a flight is to bring: newer tokens of the session, or a token for one API.
+//! The tokens a flight requests: newer tokens of the session, or a token for one API.
 
 use super::ports::TokenRefreshError;
 use crate::session::{ApiTarget, ApiTokenSource, Handle, Name, Session, index};
@@ -6,20 +6,20 @@ use crate::session::{ApiTarget, ApiTokenSource, Handle, Name, Session, index};
 /// Separates these names from all others.
 const EXCHANGE: &str = "api token";
 
-/// Which tokens are wanted, and what the caller has seen of them.
+/// Which tokens are requested, and which ones the caller has seen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Wanted {
-    /// The API and what its token is requested with; none for the session's own tokens.
+    /// The API and the token source for it; `None` for the session's own tokens.
     api: Option<(ApiTarget, ApiTokenSource)>,
-    /// The generation of the access token seen, or the version the API's token seen came with; 0 for none.
+    /// The generation of the access token seen, or the version of the API token seen; 0 for none.
     seen: u64,
-    /// The generation of the access token that is shown for another API's; 0 where none is. Who has seen a newer one is not told
-    /// that an older one was refused.
+    /// The generation of the access token sent in an exchange; 0 if none is sent. So callers with a newer
+    /// token do not receive the refusal of an older one.
     shown: u64,
 }
 
 impl Wanted {
-    /// Newer tokens of the session.
+    /// Requests newer tokens of the session.
     pub(super) fn session(seen: &Session) -> Self {
         Self {
             api: None,
@@ -28,7 +28,7 @@ impl Wanted {
         }
     }
 
-    /// Another token for an API.
+    /// Requests another token for an API.
     pub(super) fn api(seen: &Session, target: ApiTarget, source: ApiTokenSource) -> Self {
         Self {
             seen: seen.tokens.api.get(&target).map_or(0, |held| held.version),
@@ -40,17 +40,17 @@ impl Wanted {
         }
     }
 
-    /// The API, and what its token is requested with.
+    /// The API, and the token source for it.
     pub(super) fn target(&self) -> Option<(&ApiTarget, ApiTokenSource)> {
         self.api.as_ref().map(|(target, source)| (target, *source))
     }
 
-    /// Whether the refresh token is used, and so rotated.
+    /// Whether the grant uses, and so rotates, the refresh token.
     pub(super) fn rotates(&self) -> bool {
         !matches!(self.api, Some((_, ApiTokenSource::AccessToken)))
     }
 
-    /// The lease it takes: one for all that use the refresh token, and one for each exchange.
+    /// The lease of the flight: one for all uses of the refresh token, and one for each exchange.
     pub(super) fn lease(&self, session: Handle) -> Name {
         match &self.api {
             Some((target, ApiTokenSource::AccessToken)) => name_of(target, session.as_bytes()),
@@ -58,7 +58,7 @@ impl Wanted {
         }
     }
 
-    /// The name the lease is acquired by in this process: of the flights of a process that take one lease, each has its own.
+    /// The lease holder's name in this process: different for each flight that takes the same lease.
     pub(super) fn holder(&self, process: &str) -> String {
         match &self.api {
             None => format!("{process}.{}", self.seen),
@@ -68,7 +68,8 @@ impl Wanted {
         }
     }
 
-    /// The outcome that a session shows without a request to the provider: nothing while an answer is pending.
+    /// The outcome that the session already shows, without a request to the provider; `None` while an answer
+    /// is pending.
     pub(super) fn outcome_in(&self, session: Session) -> Option<Result<Session, TokenRefreshError>> {
         let is_there = match &self.api {
             None => {
@@ -89,13 +90,13 @@ impl Wanted {
     }
 }
 
-/// Why the refresh token is not used any more, if it is not.
+/// The error if the refresh token cannot be used any more.
 fn refusal(session: &Session) -> Option<TokenRefreshError> {
     let refused = session.needs_sign_in || session.tokens.refresh.is_none();
     refused.then_some(TokenRefreshError::Refused)
 }
 
-/// A name made of all a token is requested with, for the owner given.
+/// A name for all parameters of the token request, and its owner.
 pub(super) fn name_of(target: &ApiTarget, owner: &[u8]) -> Name {
     let mut parts = vec![EXCHANGE.as_bytes(), owner];
     parts.extend([&target.audience, &target.resource].map(|name| name.as_bytes()));
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
     use crate::session::access::tests::session;
 
-    /// Else it would be told that its own token is refused, though only the one before was.
+    /// Otherwise it would receive the refusal of the earlier token instead of its own.
     #[test]
     fn who_has_seen_a_newer_token_joins_no_exchange_that_shows_an_older_one() {
         let before = session(true, true, false);

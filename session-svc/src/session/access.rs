@@ -1,12 +1,12 @@
-//! What to do when an access token is required: the order of decisions, as a pure function.
+//! The decision for a required access token, as a pure function.
 
 use super::tokens::GrantedToken;
 use super::{AccessToken, Session, TokenRefusal};
 
-/// What to do.
+/// The decision.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Decision {
-    /// Hand out the stored token.
+    /// Return the stored token.
     Serve(GrantedToken),
     /// Refresh the session's own tokens, and request a token for an API with them if one is required.
     Refresh,
@@ -14,11 +14,11 @@ pub(crate) enum Decision {
     Request,
 }
 
-/// A token counts as expired when less than this is left, in milliseconds: a call under way may take a minute, and the clocks of the
-/// provider, of an API and ours may differ by as much (the default of `OIDC_CLOCK_TOLERANCE`).
+/// A token counts as expired when less than this is left, in milliseconds. A running call may take a minute,
+/// and clocks may differ by as much (the default of `OIDC_CLOCK_TOLERANCE`).
 const EXPIRY_MARGIN_MS: u64 = 60_000;
 
-/// Decides, in this order: token at all, scope, forced, expired, refreshable.
+/// Decides in this order: token present, scope, forced, expired, refreshable.
 pub(crate) fn decide(
     session: &Session,
     scopes: &[String],
@@ -43,7 +43,7 @@ pub(crate) fn decide(
     }
 }
 
-/// Fails if a session has no token at all, or owes a sign-in.
+/// Fails if a session has no token at all, or must sign in again.
 pub(super) fn check_tokens(session: &Session) -> Result<(), TokenRefusal> {
     let tokens = &session.tokens;
     if session.sign_in_demand.is_some() {
@@ -55,8 +55,8 @@ pub(super) fn check_tokens(session: &Session) -> Result<(), TokenRefusal> {
     }
 }
 
-/// The last instant at which a token is handed out without a refresh. The margin is at most half of the token's lifetime, or a token
-/// that lives for a minute would never be valid.
+/// The last instant at which a token is returned without a refresh. The margin is at most half of the token's
+/// lifetime: otherwise a token with a one-minute lifetime would never be valid.
 pub(crate) fn good_until_ms(access: &AccessToken) -> u64 {
     let margin_ms = match access.lifetime_ms {
         AccessToken::LONG => EXPIRY_MARGIN_MS,
@@ -65,13 +65,13 @@ pub(crate) fn good_until_ms(access: &AccessToken) -> u64 {
     access.expires_at_ms.saturating_sub(margin_ms)
 }
 
-/// Whether a token counts as expired: exactly the margin left is still valid.
+/// Whether a token counts as expired; exactly the margin left is still valid.
 pub(crate) fn is_expired(access: &AccessToken, now_ms: u64) -> bool {
     good_until_ms(access) < now_ms
 }
 
-/// Whether the provider has not been asked about the session for longer than `revalidate_ms`, which is 0 for never. A session whose
-/// refresh token it has refused is due at once: it ends.
+/// Whether the provider's last grant is older than `revalidate_ms` (0 for never). A session whose refresh
+/// token was refused is due at once, and ends.
 pub(crate) fn is_due_revalidation(session: &Session, revalidate_ms: u64, now_ms: u64) -> bool {
     let tokens = &session.tokens;
     let granted_at_ms = tokens.granted_at_ms.max(session.created_at_ms);
@@ -79,7 +79,7 @@ pub(crate) fn is_due_revalidation(session: &Session, revalidate_ms: u64, now_ms:
     revalidate_ms > 0 && (is_old || session.needs_sign_in)
 }
 
-/// The token, if it has really not expired: what a caller inside the margin gets when the provider is down.
+/// The token if it has not really expired: returned inside the margin if the provider is down.
 pub(crate) fn still_good(session: &Session, now_ms: u64) -> Option<AccessToken> {
     session
         .tokens

@@ -1,9 +1,9 @@
-//! What to do when an access token for a single API is required: the order of decisions, as a pure function.
+//! The decision for a required access token for one API, as a pure function.
 
 use super::access::{Decision, check_tokens, decide, is_expired};
 use super::{ApiTarget, ApiTokenSource, Session, TokenRefusal};
 
-/// Decides, in this order: any token at all, one that is held and good, its scope, what another is requested with.
+/// Decides in this order: any token, a valid stored one, its scope, the token source for a new one.
 pub(crate) fn decide_api(
     session: &Session,
     target: &ApiTarget,
@@ -14,7 +14,7 @@ pub(crate) fn decide_api(
     check_tokens(session)?;
     let held = session.tokens.api.get(target).filter(|_| !force);
     if let Some(held) = held.filter(|held| !is_expired(&held.access, now_ms)) {
-        // What the provider did not grant a moment ago it is not asked for again while the token lives.
+        // A scope that the provider just refused is not requested again while the token lives.
         return Ok(Decision::Serve(held.granted()?));
     }
     match source {

@@ -1,15 +1,16 @@
-//! What ties a session to one device: the public half of a key pair whose other half stays there (W3C Device Bound Session Credentials).
+//! Binding a session to one device: the public half of a key pair whose private half never leaves the device
+//! (W3C Device Bound Session Credentials).
 
 use prost::Message;
 use serde_json::{Map, Value};
 
-/// Longest text of a key, in bytes: an RSA key of 4,096 bits takes some 700.
+/// Longest text of a key, in bytes: an RSA key of 4,096 bits takes about 700.
 const JWK_BYTES_MAX: usize = 1024;
 
 /// Members of a JWK that are private or secret (RFC 7518, sections 6.2.2, 6.3.2 and 6.4).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
-/// A session's tie to a device.
+/// The device binding of a session.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct DeviceBinding {
     /// The public key.
@@ -20,12 +21,12 @@ pub struct DeviceBinding {
     pub bound_at_ms: u64,
 }
 
-/// A public key as the text of a JWK (RFC 7517): EC on P-256 or RSA, as the algorithms of device-bound sessions are ES256 and RS256.
+/// A public key as a JWK text (RFC 7517): EC on P-256 or RSA, for ES256 and RS256.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct DeviceKey(#[prost(string, tag = "1")] String);
 
 impl DeviceKey {
-    /// Takes a key as a caller gave it, or says what is wrong with it.
+    /// Parses a caller's key, or returns the error.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         if text.len() > JWK_BYTES_MAX {
             return Err("must be at most 1024 bytes");

@@ -1,4 +1,4 @@
-//! Why a session ended: one of a closed list. Records have its name. Events and the stored form have its number, which is that of
+//! Why a session ended: a closed list. Records have the name. Events and the stored form have the number of
 //! `session.v1.Cause`.
 
 named! {
@@ -9,27 +9,27 @@ named! {
         Logout = 1 => "logout",
         /// The person signed this browser out from another one.
         OtherDevice = 2 => "other_device",
-        /// The provider said so behind the browser's back.
+        /// The provider ordered it by back-channel logout.
         BackChannelLogout = 3 => "back_channel_logout",
-        /// The provider said so in the browser.
+        /// The provider ordered it in the browser.
         FrontChannelLogout = 4 => "front_channel_logout",
-        /// Whoever runs the service ended it.
+        /// An operator ended it.
         Operator = 5 => "operator",
-        /// The person signed in anew in the same browser.
+        /// The person signed in again in the same browser.
         Replaced = 6 => "replaced",
         /// The person had more sessions than allowed.
         SessionLimit = 7 => "session_limit",
-        /// A refresh brought the tokens of somebody else.
+        /// A refresh brought tokens of another user.
         TokenMismatch = 8 => "token_mismatch",
-        /// The sign-in it came from was given up.
+        /// Its sign-in was abandoned.
         Abandoned = 9 => "abandoned",
         /// A copy of its cookie was used.
         Theft = 11 => "theft",
-        /// A security event said so.
+        /// A security event ordered it.
         SecurityEvent = 12 => "security_event",
         /// The provider refused its refresh token, and sessions are revalidated.
         Refused = 13 => "refused",
-        /// Anything else: what a later release says, or a caller of an earlier one said in words of its own.
+        /// Any other cause: one of a later release, or free text of an earlier caller.
         Other = 10 => "other",
     }
 }

@@ -1,8 +1,8 @@
-//! What can happen to a session, as watchers see it.
+//! Changes of a session, as watchers receive them.
 
 use super::{Cause, Handle, Session};
 
-/// What happened. The numbers are those of `session.v1.SessionEvent.Kind`.
+/// The kind of a change. The numbers are those of `session.v1.SessionEvent.Kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub enum ChangeKind {
@@ -19,19 +19,20 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// The kind of this number. A kind of a newer release counts as a change: whoever caches the session has to read it again.
+    /// The kind with this number. An unknown kind of a newer release counts as a change: caches reread the
+    /// session.
     pub(crate) fn of_number(number: u32) -> Self {
         let number = i32::try_from(number).unwrap_or_default();
         Self::try_from(number).unwrap_or(Self::Changed)
     }
 }
 
-/// Something that happened to a session.
+/// A change of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionChange {
-    /// What happened.
+    /// The kind of change.
     pub kind: ChangeKind,
-    /// The session it happened to.
+    /// The changed session.
     pub handle: Handle,
     /// Issuer of the session's person; empty if the session could not be read.
     pub issuer: String,
@@ -39,17 +40,17 @@ pub struct SessionChange {
     pub subject: String,
     /// When, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// Why it ended; none unless it did.
+    /// Why it ended; `None` for other changes.
     pub cause: Option<Cause>,
 }
 
 /// A session that is about to end.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionEnding<'a> {
-    /// As it was last seen.
+    /// Its last known state.
     pub session: &'a Session,
     /// Why.
     pub cause: Cause,
-    /// The session that takes its place.
+    /// The session that replaces it.
     pub replaced_by: Option<&'a Session>,
 }

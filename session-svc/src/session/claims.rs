@@ -1,9 +1,9 @@
-//! Claims about a person, or whatever else callers keep with a session: a JSON object as text.
+//! Claims about a person, or attributes that callers store with a session: a JSON object as text.
 //!
-//! Nobody between a caller and the store reads it, so that it stays word for word what was given, numbers and order
-//! too; it is read where it comes in, and where a refresh brings it up to date.
+//! The text stays exactly as received, including numbers and order. It is parsed only on receipt, and when a
+//! refresh updates it.
 //!
-//! Invariant: no claim shows in `Debug`.
+//! Invariant: `Debug` shows no claim.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,13 +16,13 @@ use serde_json::{Error, Map, Value};
 /// Claims by their names.
 pub(crate) type Object = Map<String, Value>;
 
-/// Claims by their names, each as it stands.
+/// Claims by their names, each with its exact text.
 pub(crate) type ClaimMembers = BTreeMap<String, Box<RawValue>>;
 
 /// The claim that names the person.
 pub(crate) const SUBJECT: &str = "sub";
 
-/// The text of a JSON object. That of an object without members is kept empty.
+/// The text of a JSON object. An object without members is stored as an empty text.
 #[derive(Clone, PartialEq, Eq, Message)]
 #[prost(skip_debug)]
 pub struct Claims(#[prost(string, tag = "1")] String);
@@ -31,10 +31,10 @@ pub struct Claims(#[prost(string, tag = "1")] String);
 const NONE: &str = "{}";
 
 impl Claims {
-    /// The claims of a caller. A name that stands twice is a mistake (RFC 7519, section 4), because two readers could
-    /// understand it differently, and so is what is nested deeper than `serde_json` reads, 127 levels.
+    /// Parses the claims of a caller. Rejects duplicate names (RFC 7519, section 4), which two readers could
+    /// interpret differently, and nesting beyond `serde_json`'s limit of 127 levels.
     pub fn parse(text: String) -> Result<Self, Error> {
-        // A value and not `IgnoredAny`, which would pass over what no reader can read.
+        // A value and not `IgnoredAny`, which would accept values that no reader can parse.
         serde_json::from_str::<UniqueMembers<Value>>(&text)?;
         Ok(Self::of_kept(text))
     }
@@ -45,7 +45,7 @@ impl Claims {
         Self(if text == NONE { String::new() } else { text })
     }
 
-    /// The claims of these names, whoever it is about first.
+    /// Builds claims from members, with `sub` first.
     pub(crate) fn of_members(mut members: ClaimMembers) -> Result<Self, Error> {
         let subject = members.remove(SUBJECT);
         let others = serde_json::to_string(&members)?;
@@ -62,25 +62,25 @@ impl Claims {
         if self.0.is_empty() { NONE } else { &self.0 }
     }
 
-    /// What they say, each as it stands.
+    /// The members, each with its exact text.
     pub(crate) fn members(&self) -> Result<ClaimMembers, Error> {
         serde_json::from_str(self.text())
     }
 
-    /// Who they say it is; none if they do not, or not with a text.
+    /// The `sub` claim; `None` if it is absent or not a text.
     #[must_use]
     pub(crate) fn subject(&self) -> Option<String> {
         self.text_of(SUBJECT)
     }
 
-    /// The text of a claim; none if there is none, or it is no text.
+    /// The text of a claim; `None` if it is absent or not a text.
     #[must_use]
     pub(crate) fn text_of(&self, name: &str) -> Option<String> {
         let members = self.members().ok()?;
         serde_json::from_str(members.get(name)?.get()).ok()
     }
 
-    /// The email address the provider has verified (OpenID Connect Core, section 5.1), in the form in which addresses are compared.
+    /// The email address verified by the provider (OpenID Connect Core, section 5.1), in normalized form.
     #[must_use]
     pub(crate) fn verified_email(&self) -> Option<String> {
         let members = self.members().ok()?;
@@ -89,7 +89,7 @@ impl Claims {
         is_verified.then(|| comparable_email(&email))
     }
 
-    /// The same claims with these instead of those of the same names.
+    /// A copy of the claims in which these replace those of the same names.
     pub(crate) fn with(&self, told: &Object) -> Result<Self, Error> {
         let mut members = self.members()?;
         for (name, value) in told {
@@ -99,7 +99,7 @@ impl Claims {
     }
 }
 
-/// An email address as it is compared with others (RFC 9493, section 3.2.2.1): without regard to case, as providers do.
+/// Normalizes an email address for comparison (RFC 9493, section 3.2.2.1): ignores case, as providers do.
 #[must_use]
 pub(crate) fn comparable_email(email: &str) -> String {
     email.trim().to_lowercase()

@@ -1,68 +1,70 @@
-//! Generations of a session's cookie, for browsers that bind no key: who uses one after another has taken its place has a copy.
+//! Generations of a session's cookie, for browsers without a bound key. The use of an outdated one reveals a
+//! copy.
 //!
-//! Whoever answers browsers gives a cookie of a new generation now and then. It counts once it is **used**: an answer that is lost changes
-//! nothing. Each answer gives another one, so that two browsers that hold the same cookie come by different ones. A browser may be given
-//! several at once, keeps the one that arrives last, and its requests overtake each other: for a grace after the first of them was used all that were
-//! given for the same one are good, and the one before as well. What is used after the grace is what a browser has kept; if that is two, one is a copy.
+//! The edge issues a cookie of a new generation from time to time. It counts once a browser **uses** it, so a
+//! lost answer changes nothing. Each answer issues a different one, so two browsers with the same cookie
+//! receive different ones. A browser that receives several keeps the last one, and its requests may overtake
+//! each other. So for a grace after the first use all siblings and their parent are valid. After the grace
+//! only the kept one is used; if two are, one is a copy.
 //!
 //! Invariants
-//! - A generation is good as long as none that was given for it, or beside it, has been used, and for a grace after that.
-//! - All times are the service's. Another generation takes the place only after the grace, so that an edge whose clock is ahead, and gives
-//!   the next one too early, signs no user out.
-//! - Of those beside each other one is good after the grace: the one that was used first at all, or instead the first that is used then.
+//! - A generation is valid until a child or sibling of it is used, and for a grace after that.
+//! - All times are the service's. A successor counts only after the grace, so an edge with a fast clock,
+//!   which issues the next one too early, signs no user out.
+//! - After the grace one sibling is valid: the one used first, or instead the first one used after the grace.
 //!
-//! Deliberately absent: what a cookie looks like, and when a new one is given.
+//! Deliberately absent: the format of a cookie, and when a new one is issued.
 
 use prost::Message;
 
-/// Bytes that tell a generation from the others.
+/// Size of a generation's identifier, in bytes.
 pub(crate) const ID_BYTES: usize = 6;
 
-/// Tells a generation from the others; empty for the first one.
+/// Identifies a generation; empty for the first one.
 pub type GenerationId = Vec<u8>;
 
 /// The generation of the sign-in.
 pub(crate) const FIRST: GenerationId = Vec::new();
 
-/// The generation of a session's cookie that counts.
+/// The current generation of a session's cookie.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct CookieGeneration {
-    /// Which one.
+    /// Its identifier.
     #[prost(bytes = "vec", tag = "1")]
     pub id: GenerationId,
-    /// The one it was given for.
+    /// The generation it replaces.
     #[prost(bytes = "vec", tag = "2")]
     pub parent: GenerationId,
-    /// When it, or one beside it, was first used.
+    /// When it, or a sibling, was first used.
     #[prost(uint64, tag = "3")]
     pub since_ms: u64,
-    /// Whether it has taken the place of one beside it: no other one can.
+    /// Whether it has replaced a sibling: then no other sibling can replace it.
     #[prost(bool, tag = "4")]
     pub settled: bool,
 }
 
-/// A generation as a cookie shows it.
+/// A generation as received in a cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownGeneration {
-    /// Which one.
+    /// Its identifier.
     pub id: GenerationId,
-    /// The one it was given for.
+    /// The generation it replaces.
     pub parent: GenerationId,
 }
 
-/// What a generation that is shown is worth.
+/// The verdict on a received generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// It counts, or was sent before another one took its place.
+    /// It is current, or was sent before another one replaced it.
     Good,
-    /// It counts from now on.
+    /// It is current from now on.
     First(CookieGeneration),
     /// It is a copy.
     Copy,
 }
 
 impl CookieGeneration {
-    /// The one that counts as long as no other one was used.
+    /// The generation that is current until another one is used.
     pub fn first(created_at_ms: u64) -> Self {
         Self {
             id: FIRST,
@@ -72,14 +74,14 @@ impl CookieGeneration {
         }
     }
 
-    /// What a generation is worth that is shown now, where one is good for `grace_ms` after another has taken its place.
+    /// Judges a generation received now. A replaced one stays valid for `grace_ms`.
     pub fn judge(&self, shown: &ShownGeneration, now_ms: u64, grace_ms: u64) -> Judged {
         if shown.id == self.id {
             return Judged::Good;
         }
         let in_grace = now_ms < self.since_ms.saturating_add(grace_ms);
         if shown.id != FIRST && shown.parent == self.id {
-            // The grace of the one before is not over: requests with that one are on their way.
+            // The grace of the earlier one is not over: requests with it may still arrive.
             if in_grace && self.id != FIRST {
                 return Judged::Good;
             }

@@ -1,11 +1,11 @@
-//! A browser as it was seen at one moment.
+//! A browser at one moment.
 
 use prost::Message;
 
-/// Bytes of a User-Agent that are kept: enough to recognise a browser, too few to fill the store.
+/// Stored bytes of a User-Agent: enough to recognise a browser, too few to fill the store.
 pub(crate) const MAX_USER_AGENT_BYTES: usize = 512;
 
-/// A browser as it was seen once.
+/// A browser at one moment.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Device {
     /// Its User-Agent header, shortened.
@@ -14,13 +14,13 @@ pub struct Device {
     /// Its IP address in its shortest form; empty for an unknown one.
     #[prost(string, tag = "2")]
     pub address: String,
-    /// When it was seen, in milliseconds since the Unix epoch.
+    /// When its request arrived, in milliseconds since the Unix epoch.
     #[prost(uint64, tag = "3")]
     pub at_ms: u64,
 }
 
 impl Device {
-    /// Keeps what is worth keeping of a User-Agent: nothing that cannot be seen, at most [`MAX_USER_AGENT_BYTES`].
+    /// Shortens a User-Agent: drops invisible characters, at most [`MAX_USER_AGENT_BYTES`].
     pub(crate) fn shorten_user_agent(text: &str) -> String {
         let mut kept = String::new();
         for letter in text.chars().filter(|letter| !is_unseen(*letter)) {
@@ -33,8 +33,8 @@ impl Device {
     }
 }
 
-/// Controls, and what turns the text around it or hides in it: a list of devices shows what a stranger's browser called
-/// itself.
+/// Control characters, and characters that reverse or hide text: a list of devices shows the name that a
+/// foreign browser sent.
 fn is_unseen(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

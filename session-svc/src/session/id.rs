@@ -1,7 +1,7 @@
 //! The secret session ID and the public handle made from it.
 //!
-//! Invariants: an ID is 16 random bytes, written as 32 lower-case hexadecimal digits; a handle says nothing about
-//! its ID; neither `Debug` nor an error ever shows an ID.
+//! Invariants: an ID is 16 random bytes, written as 32 lower-case hexadecimal digits. A handle reveals
+//! nothing about its ID. Neither `Debug` nor an error ever shows an ID.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use ring::rand::SecureRandom;
 
 use super::Name;
 
-/// Bytes of an ID and of a handle: 128 bits, beyond guessing.
+/// Size of an ID and of a handle: 128 bits cannot be guessed.
 pub(crate) const ID_BYTES: usize = 16;
 
-/// Keeps handles apart from every other hash of the same bytes.
+/// Separates handles from all other hashes of the same bytes.
 const HANDLE_CONTEXT: &[u8] = b"vestibule session handle v1";
 
-/// The secret that names a session for its browser.
+/// The secret that identifies a session for its browser.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionId([u8; ID_BYTES]);
 
@@ -38,7 +38,7 @@ impl SessionId {
         Ok(Self(bytes))
     }
 
-    /// Takes the bytes of an ID made before.
+    /// Creates an ID from the bytes of an earlier one.
     pub fn from_bytes(bytes: [u8; ID_BYTES]) -> Self {
         Self(bytes)
     }
@@ -53,7 +53,7 @@ impl SessionId {
         &self.0
     }
 
-    /// The 32 digits: the secret itself, for its holder alone.
+    /// The 32 digits: the secret itself, only for its holder.
     pub(crate) fn reveal(&self) -> String {
         encode_string(&self.0)
     }

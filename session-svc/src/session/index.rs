@@ -1,13 +1,11 @@
-//! Names of the lists sessions are found by: hashes, so that a store knows no person.
-//!
-//! Invariant: the parts are hashed with their lengths, so that no two different tuples share an input.
+//! Names of the lists of sessions: hashes, so that a store knows no person.
 
 use ring::digest;
 
 use super::id::first_bytes;
 use super::{Name, Session};
 
-/// Keeps index names apart from every other hash.
+/// Separates index names from all other hashes.
 const CONTEXT: &[u8] = b"vestibule session index v1";
 
 /// Name of the list of a person's sessions.
@@ -15,22 +13,23 @@ pub fn by_subject(issuer: &str, subject: &str) -> Name {
     hashed(&[b"subject", issuer.as_bytes(), subject.as_bytes()])
 }
 
-/// Name of the list of sessions that belong to a session of the provider.
+/// Name of the list of sessions with this session of the provider.
 pub fn by_provider_sid(issuer: &str, sid: &str) -> Name {
     hashed(&[b"sid", issuer.as_bytes(), sid.as_bytes()])
 }
 
-/// Name of the list of sessions of whoever has this verified email address, in the form in which addresses are compared.
+/// Name of the list of sessions with this verified email address, in normalized form.
 pub(crate) fn by_email(issuer: &str, email: &str) -> Name {
     hashed(&[b"email", issuer.as_bytes(), email.as_bytes()])
 }
 
-/// Name of what is said of those sessions of a list whose provider has named none of its own.
+/// Name for a demand or mark on those sessions of a list that have no provider `sid`.
 pub(crate) fn without_sid(list: Name) -> Name {
     hashed(&[b"without sid", list.digits().as_bytes()])
 }
 
-/// The names under which word is left for a session that is yet to come: the person's, the provider session's, the verified email address's.
+/// The names under which a new session finds marks and demands: by person, provider session and verified
+/// email.
 pub(crate) fn names_to_come<'a>(
     issuer: &str,
     subject: &str,
@@ -50,14 +49,14 @@ pub(crate) fn names_to_come<'a>(
     }
 }
 
-/// Whose sessions a list holds.
+/// The sessions in a list.
 #[derive(Clone, Copy, Debug)]
 pub enum Whose<'a> {
     /// A person's: issuer and subject.
     Person(&'a str, &'a str),
     /// A provider session's: issuer and sid.
     ProviderSession(&'a str, &'a str),
-    /// Those of a verified email address: issuer and address, in the form in which addresses are compared.
+    /// A verified email address's: issuer and address, in normalized form.
     Email(&'a str, &'a str),
 }
 
@@ -71,7 +70,8 @@ impl Whose<'_> {
         }
     }
 
-    /// Whether a session belongs in the list. An entry alone proves nothing: whoever can write to the store can write one.
+    /// Whether a session belongs in the list. An entry alone proves nothing: any writer to the store can add
+    /// one.
     pub(crate) fn is(&self, session: &Session) -> bool {
         match *self {
             Self::Person(issuer, subject) => session.issuer == issuer && session.subject == subject,

@@ -1,23 +1,21 @@
-//! How long a session lives: rolling, absolute, capped.
-//!
-//! Invariants: `expires = min(rolled + rolling, created + absolute, cap)`; valid strictly before it; nothing overflows.
+//! The lifetime of a session: rolling, absolute, capped.
 
-/// The durations in force now. A session is always judged by these, not by those it began under.
+/// The current durations. They apply to every session, also to older ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// How long a session lives unused, in milliseconds.
+    /// How long an unused session lives, in milliseconds.
     pub rolling_ms: u64,
     /// How long a session lives at most, in milliseconds.
     pub absolute_ms: u64,
-    /// How much time lies at least between two rolls, in milliseconds; 0 rolls each time.
+    /// Minimum time between two rolls, in milliseconds; 0 rolls each time.
     pub roll_interval_ms: u64,
 }
 
-/// A roll is never put off for longer than this part of the rolling duration.
+/// A roll is never delayed longer than this fraction of the rolling duration.
 const ROLL_INTERVAL_PARTS: u64 = 10;
 
 impl Lifetime {
-    /// When a session ends if it is not used.
+    /// When a session expires if it is not used.
     pub(crate) fn expires_at_ms(
         &self,
         created_at_ms: u64,
@@ -29,19 +27,19 @@ impl Lifetime {
             .min(self.absolute_expires_at_ms(created_at_ms, not_after_ms))
     }
 
-    /// When a session ends however much it is used.
+    /// When a session expires regardless of use.
     pub(crate) fn absolute_expires_at_ms(&self, created_at_ms: u64, not_after_ms: Option<u64>) -> u64 {
         created_at_ms
             .saturating_add(self.absolute_ms)
             .min(not_after_ms.unwrap_or(u64::MAX))
     }
 
-    /// How much time lies between two rolls of a session that is in use all the time.
+    /// Time between two rolls of a session in constant use.
     pub(crate) fn effective_roll_interval_ms(&self) -> u64 {
         self.roll_interval_ms.min(self.rolling_ms / ROLL_INTERVAL_PARTS)
     }
 
-    /// Whether enough time has passed since the last roll to write another.
+    /// Whether the last roll is old enough to write another.
     pub(crate) fn roll_is_due(&self, rolled_at_ms: u64, now_ms: u64) -> bool {
         now_ms.saturating_sub(rolled_at_ms) >= self.effective_roll_interval_ms()
     }
@@ -53,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// The rule once more, independently: in wide numbers, by listing every deadline.
+    /// The same rule, computed independently in wide numbers from a list of all deadlines.
     fn reference(lifetime: &Lifetime, created: u64, rolled: u64, cap: Option<u64>, now: u64) -> (u128, bool) {
         let mut deadlines = vec![
             u128::from(rolled) + u128::from(lifetime.rolling_ms),

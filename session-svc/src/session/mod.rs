@@ -1,11 +1,11 @@
-//! What a session is: pure values and the rules between them.
+//! Sessions: pure values and the rules between them.
 //!
 //! Invariants
-//! - Nothing here reads a clock or does IO. The numbers of fields are those of the stored form (`vault::wire`).
+//! - The code here reads no clock and does no IO. Field numbers are those of the stored form (`vault::wire`).
 //! - Times are milliseconds since the Unix epoch by the store's clock.
-//! - A secret session ID exists only in a request and its response; a session holds its public handle alone.
+//! - A secret session ID exists only in a request and its response; a session has only its public handle.
 //!
-//! Deliberately absent: a list of versions a session has had, and anything about browsers but what they sent.
+//! Deliberately absent: earlier versions of a session, and browser data other than request values.
 
 pub(crate) mod access;
 pub(crate) mod api_access;

@@ -1,13 +1,13 @@
-//! Names of what is kept: 16 bytes, written as 32 lower-case hexadecimal digits.
+//! Names of stored values: 16 bytes, written as 32 lower-case hexadecimal digits.
 //!
-//! Invariant: the written form never changes: stores keep things under it, and sealed texts are bound to it.
+//! Invariant: the written form never changes: it is the key in stores, and sealed texts are bound to it.
 
 use std::fmt;
 use std::ops::Deref;
 
 use super::id::{ID_BYTES, MalformedId, decode_hex};
 
-/// Name of a record, of a list or of a remembered value: a one-way hash of what it is about, so that a store knows nobody.
+/// Name of a record, a list or a remembered value: a one-way hash, so that a store knows no person.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name([u8; ID_BYTES]);
 
@@ -33,7 +33,7 @@ impl Name {
     /// The 32 digits, without an allocation.
     pub(crate) fn digits(self) -> Digits {
         let mut digits = [b'0'; DIGITS];
-        // There is room for all of them.
+        // The buffer is large enough.
         let _ = base16ct::lower::encode(&self.0, &mut digits);
         Digits(digits)
     }

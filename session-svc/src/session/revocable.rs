@@ -1,25 +1,26 @@
-//! Which tokens of a session are worth taking back at the provider when it ends (RFC 7009).
+//! The tokens of a session to revoke at the provider when it ends (RFC 7009).
 
 use prost::Message;
 
 use super::{SessionTokens, StoredToken};
 
-/// An access token with less left expires before its revocation has arrived everywhere, in milliseconds.
+/// An access token with less time left, in milliseconds, expires before its revocation takes effect
+/// everywhere.
 const WORTH_REVOKING_MS: u64 = 10_000;
 
-/// A token that is to be taken back.
+/// A token to revoke.
 #[derive(Clone, PartialEq, Message)]
 pub struct RevocableToken {
     /// The token.
     #[prost(message, required, tag = "1")]
     pub value: StoredToken,
-    /// Whether it is an access token, and no refresh token (RFC 7009, section 2.1).
+    /// Whether it is an access token, not a refresh token (RFC 7009, section 2.1).
     #[prost(bool, tag = "2")]
     pub is_access: bool,
 }
 
 impl SessionTokens {
-    /// The refresh token first, with which most providers take the whole grant back, then the tokens for single APIs. The
+    /// The refresh token first, with which most providers revoke the whole grant, then the API tokens. The
     /// session's own access token is left to expire.
     pub(crate) fn revocable(&self, now_ms: u64) -> Vec<RevocableToken> {
         let refresh = self.refresh.as_ref().map(|token| RevocableToken {

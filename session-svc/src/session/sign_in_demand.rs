@@ -1,22 +1,23 @@
-//! A demand for a sign-in: something has happened since, or at, the one the session came from.
+//! A demand for a new sign-in: an event made the session's sign-in insufficient.
 
 use prost::Message;
 
 use super::Session;
 
-/// What a sign-in has to be for a session to be good for anything guarded.
+/// The required sign-in before guarded routes accept a session.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct SignInDemand {
-    /// A sign-in of then or before does not do, in milliseconds since the Unix epoch.
+    /// A sign-in at or before this time is not enough, in milliseconds since the Unix epoch.
     #[prost(uint64, tag = "1")]
     pub since_ms: u64,
-    /// The authentication context class it has to be; `None` for any.
+    /// The required authentication context class; `None` for any.
     #[prost(string, optional, tag = "2")]
     pub acr: Option<String>,
 }
 
 impl SignInDemand {
-    /// Whether the sign-in a session came from is what is demanded. One whose time nobody tells is not: the provider may have asked nobody.
+    /// Whether the session's sign-in meets the demand. Without a sign-in time it does not: the provider may
+    /// have asked no user.
     pub(crate) fn is_met_by(&self, session: &Session) -> bool {
         let has_acr = |acr: &String| session.user.text_of("acr").as_ref() == Some(acr);
         session
@@ -25,7 +26,8 @@ impl SignInDemand {
             && self.acr.as_ref().is_none_or(has_acr)
     }
 
-    /// Both demands in one: a sign-in that meets it meets each of them, but that of two classes the later one counts.
+    /// Combines two demands: a sign-in that meets the result meets both. If two classes are demanded, the
+    /// later one wins.
     #[must_use]
     pub(crate) fn and(self, other: Self) -> Self {
         let (later, earlier) = if self.since_ms >= other.since_ms {
@@ -41,7 +43,7 @@ impl SignInDemand {
 }
 
 impl Session {
-    /// Owes what is demanded, and what was before; false if that is nothing new.
+    /// Adds a demand to the earlier one; false if nothing changes.
     pub(crate) fn owe(&mut self, demand: &SignInDemand) -> bool {
         let owed = match self.sign_in_demand.clone() {
             Some(known) => known.and(demand.clone()),

@@ -1,6 +1,6 @@
-//! What a provider's token endpoint gave, and the scope of it.
+//! The tokens from a provider's token endpoint, and their scope.
 //!
-//! Invariant: no token shows in `Debug`.
+//! Invariant: `Debug` shows no token.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ use super::api_token::ApiTokens;
 /// Parts of a signed JWT.
 const JWT_PARTS: usize = 3;
 
-/// A token. A JWT is held and stored as the decoded parts between its dots, which takes a quarter less. Most calls never look at one: the
-/// parts share the bytes they were read from, and its text is put together when it is needed.
+/// A token. A JWT is stored as its decoded parts, which saves a quarter. Most calls never use a token, so the
+/// parts share the bytes they were read from, and the text is rebuilt on demand.
 ///
-/// Invariant: the text comes back byte for byte; a token that would not is held as its text.
+/// Invariant: the text is restored byte for byte; a token for which this fails is stored as text.
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
 pub struct StoredToken {
@@ -29,7 +29,7 @@ pub struct StoredToken {
 }
 
 impl StoredToken {
-    /// A token as it came.
+    /// Stores a token as received.
     pub fn new(text: String) -> Self {
         match decoded(&text) {
             Some(parts) => Self::of_parts(parts),
@@ -48,12 +48,12 @@ impl StoredToken {
         }
     }
 
-    /// The decoded parts of a JWT; none of any other token.
+    /// The decoded parts of a JWT; empty for any other token.
     pub(crate) fn parts(&self) -> &[Bytes] {
         &self.parts
     }
 
-    /// The token as it came.
+    /// The token as received.
     pub fn text(&self) -> Secret<String> {
         Secret::new(if self.parts.is_empty() {
             self.text.clone()
@@ -101,7 +101,7 @@ pub struct AccessToken {
     /// When it expires, in milliseconds since the Unix epoch.
     #[prost(uint64, tag = "3")]
     pub expires_at_ms: u64,
-    /// For how long it was valid when it was issued, in milliseconds; [`AccessToken::LONG`] if that is longer or unknown.
+    /// Its lifetime when it was issued, in milliseconds; [`AccessToken::LONG`] if that is longer or unknown.
     #[prost(uint64, tag = "4")]
     pub lifetime_ms: u64,
 }
@@ -110,8 +110,8 @@ impl AccessToken {
     /// A lifetime that shortens no margin.
     pub const LONG: u64 = 0;
 
-    /// A lifetime as it is kept, in milliseconds: whole seconds, and [`Self::LONG`] from an hour on, since no margin is longer than
-    /// half of that.
+    /// A lifetime in its stored form, in milliseconds: whole seconds, and [`Self::LONG`] from an hour on,
+    /// since no margin exceeds half an hour.
     #[must_use]
     pub fn kept_lifetime_ms(secs: u64) -> u64 {
         const LONG_SECS: u64 = 3_600;
@@ -122,20 +122,21 @@ impl AccessToken {
     }
 }
 
-/// A provider's answer to a refresh whose ID token cannot be validated yet. Nobody sees its access token before that; its
-/// refresh token is the session's already, for the one before is worth nothing any more.
+/// A provider's answer to a refresh whose ID token cannot be validated yet. No caller receives its access
+/// token before that. Its refresh token is already the session's, because the earlier one is invalid.
 #[derive(Clone, PartialEq, Message)]
 pub struct PendingAnswer {
     /// The access token.
     #[prost(message, required, tag = "1")]
     pub access: AccessToken,
-    /// Its scope, when the answer names it.
+    /// Its scope, if the answer names it.
     #[prost(message, optional, tag = "2")]
     pub scope: Option<Scope>,
     /// The ID token.
     #[prost(message, required, tag = "3")]
     pub id_token: StoredToken,
-    /// When the answer came, in milliseconds since the Unix epoch: the instant its ID token is validated by.
+    /// When the answer was received, in milliseconds since the Unix epoch: its ID token is validated as of
+    /// then.
     #[prost(uint64, tag = "4")]
     pub(crate) answered_at_ms: u64,
 }
@@ -149,40 +150,41 @@ pub struct SessionTokens {
     /// Its scope.
     #[prost(message, required, tag = "2")]
     pub scope: Scope,
-    /// The refresh token, if the provider gave one that still works.
+    /// The refresh token, if the provider issued one that still works.
     #[prost(message, optional, tag = "3")]
     pub refresh: Option<StoredToken>,
-    /// The ID token as it came, if it is kept as a hint for sign-out.
+    /// The ID token as received, if it is stored as a hint for sign-out.
     #[prost(message, optional, tag = "4")]
     pub id_token: Option<StoredToken>,
-    /// Counts the outcomes of refreshes that were saved, a refusal and a pending answer included: distinguishes the
-    /// tokens that were seen from what replaced them.
+    /// Counts the saved outcomes of refreshes, including a refusal and a pending answer: distinguishes tokens
+    /// that a caller has seen from their successors.
     #[prost(uint64, tag = "5")]
     pub generation: u64,
-    /// The newest refresh's answer while it is pending; its refresh token is `refresh` already.
+    /// The newest refresh's answer while it is pending; its refresh token is already in `refresh`.
     #[prost(message, optional, boxed, tag = "6")]
     pub pending: Option<Box<PendingAnswer>>,
     /// Tokens for single APIs.
     #[prost(message, required, tag = "7")]
     pub api: ApiTokens,
-    /// How many outcomes were saved since the access token came that brought no other: refreshes for single APIs.
+    /// Number of outcomes saved since the access token that brought no new one: refreshes for single APIs.
     #[prost(uint64, tag = "8")]
     pub other_grants: u64,
-    /// When the provider answered a refresh last, in milliseconds since the Unix epoch; 0 if it has not since the session began.
+    /// Time of the provider's last answer to a refresh, in milliseconds since the Unix epoch; 0 if there was
+    /// none yet.
     #[prost(uint64, tag = "9")]
     pub granted_at_ms: u64,
 }
 
 impl SessionTokens {
-    /// Distinguishes the access token that was seen from what replaced it.
+    /// Distinguishes an access token that a caller has seen from its successor.
     pub(crate) fn access_generation(&self) -> u64 {
         self.generation.saturating_sub(self.other_grants)
     }
 }
 
-/// A set of scope names in the order they were given (RFC 6749, section 3.3).
+/// A set of scope names in their original order (RFC 6749, section 3.3).
 ///
-/// Held as its text: names with one space between them, each once.
+/// Stored as text: names with one space between them, each once.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Scope(#[prost(string, tag = "1")] String);
 
@@ -203,12 +205,12 @@ impl Scope {
         self.0.split(' ').any(|known| known == name)
     }
 
-    /// Whether tokens of this scope are for when nobody is there (OpenID Connect Core 1.0, section 11).
+    /// Whether tokens of this scope allow access without the user (OpenID Connect Core 1.0, section 11).
     pub(crate) fn is_offline(&self) -> bool {
         self.has("offline_access")
     }
 
-    /// Fails if a token of this scope is not handed out: required names are not here.
+    /// Fails if required names are missing from this scope.
     pub(crate) fn check(&self, required: &[String]) -> Result<(), TokenRefusal> {
         let missing = required.iter().filter(|name| !self.has(name));
         let missing: Vec<String> = missing.cloned().collect();
@@ -225,7 +227,7 @@ impl Scope {
     }
 }
 
-/// A token that is handed out.
+/// A token to return.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrantedToken {
     /// The token.
@@ -234,10 +236,10 @@ pub struct GrantedToken {
     pub scope: Scope,
 }
 
-/// Why no token can be handed out.
+/// Why no token can be returned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRefusal {
-    /// The session holds neither an access token nor a refresh token.
+    /// The session has neither an access token nor a refresh token.
     #[error("the session holds no access token")]
     MissingAccessToken,
     /// These scopes were required and not granted.
@@ -249,10 +251,10 @@ pub enum TokenRefusal {
     /// The access token has expired and there is no refresh token.
     #[error("the access token has expired and cannot be refreshed")]
     ExpiredAccessToken,
-    /// The provider refused the refresh token before: it is not tried again.
+    /// The provider refused the refresh token before: it is not retried.
     #[error("the provider refused to refresh the tokens: sign in again")]
     RefusedBefore,
-    /// The person owes a sign-in.
+    /// The person must sign in again.
     #[error("a security event demands a sign-in: sign in again")]
     SignInOwed,
 }

@@ -1,4 +1,4 @@
-//! A session, and what it says.
+//! A session and its values.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -14,11 +14,12 @@ use super::{CookieGeneration, Device, DeviceBinding, Handle, Lifetime, SessionTo
 pub struct Session {
     /// Public name, derived one-way from the secret ID.
     pub handle: Handle,
-    /// Grows by one with every write; the first is 1.
+    /// Increases by one with every write; the first is 1.
     pub version: u64,
-    /// What it says.
+    /// Its values.
     pub values: SessionValues,
-    /// What a newer release wrote with it and this one does not know, which is written back as it came. It may be a token of a later kind.
+    /// Unknown fields of a newer release, written back unchanged. They may contain tokens, so they are
+    /// secret.
     pub carried: Secret<Vec<u8>>,
 }
 
@@ -36,7 +37,8 @@ impl DerefMut for Session {
     }
 }
 
-/// What a session says; also the main part of its stored form (`vault::wire`, which has the fields 6 and 15).
+/// The values of a session; also the main part of its stored form (`vault::wire`, which has the fields 6 and
+/// 15).
 #[derive(Clone, PartialEq, Message)]
 pub struct SessionValues {
     /// Issuer identifier of the provider, byte-exact.
@@ -48,19 +50,19 @@ pub struct SessionValues {
     /// Claims about the person.
     #[prost(message, required, tag = "3")]
     pub user: Claims,
-    /// Whatever callers remember with the session.
+    /// Attributes that callers store with the session.
     #[prost(message, required, tag = "4")]
     pub attributes: Claims,
-    /// What the provider's token endpoint gave.
+    /// The tokens from the provider's token endpoint.
     #[prost(message, required, tag = "5")]
     pub tokens: SessionTokens,
     /// The provider's own session.
     #[prost(string, optional, tag = "7")]
     pub provider_sid: Option<String>,
-    /// Sessions of the provider it belonged to before, the latest first; at most [`EARLIER_SIDS`].
+    /// Earlier sessions of the provider, the latest first; at most [`EARLIER_SIDS`].
     #[prost(string, repeated, tag = "8")]
     pub earlier_sids: Vec<String>,
-    /// When the person proved who they are; `None` if the provider did not say. Never guessed from anything else.
+    /// When the person authenticated; `None` if the provider did not say. Never derived from other values.
     #[prost(uint64, optional, tag = "9")]
     pub authenticated_at_ms: Option<u64>,
     /// When the session began.
@@ -69,7 +71,7 @@ pub struct SessionValues {
     /// When the session was last extended by use.
     #[prost(uint64, tag = "11")]
     pub rolled_at_ms: u64,
-    /// The session never lives beyond this instant.
+    /// The session expires at this time at the latest.
     #[prost(uint64, optional, tag = "12")]
     pub not_after_ms: Option<u64>,
     /// Where the session was created.
@@ -78,29 +80,29 @@ pub struct SessionValues {
     /// Where the session was last used.
     #[prost(message, required, tag = "14")]
     pub last_seen_on: Device,
-    /// Whether the provider refused to refresh the tokens: whatever needs one sends the person to sign in.
+    /// Whether the provider refused to refresh the tokens: a call that needs one requires a new sign-in.
     #[prost(bool, tag = "16")]
     pub needs_sign_in: bool,
-    /// The device it is bound to, if it is.
+    /// The device it is bound to, if any.
     #[prost(message, optional, tag = "17")]
     pub binding: Option<DeviceBinding>,
-    /// Which generation of its cookie counts, if it has rotated.
+    /// The current generation of its cookie, if it has rotated.
     #[prost(message, optional, tag = "18")]
     pub cookie_generation: Option<CookieGeneration>,
-    /// When another session of the person ended by theft, if that is news.
+    /// When another session of the person ended by theft, if the person does not know yet.
     #[prost(uint64, optional, tag = "19")]
     pub theft_at_ms: Option<u64>,
-    /// A sign-in that the person owes before the session is good for anything guarded.
+    /// The sign-in that guarded routes require before they accept the session.
     #[prost(message, optional, tag = "20")]
     pub sign_in_demand: Option<SignInDemand>,
-    /// Claims that security events have told, by name: when the event was that has told each last, in milliseconds since the Unix epoch, by
-    /// the clock of whoever told of it.
+    /// Claims set by security events: the time of the last event that set each name, in milliseconds since
+    /// the Unix epoch, by the transmitter's clock.
     #[prost(btree_map = "string, uint64", tag = "21")]
     pub claims_told: BTreeMap<String, u64>,
 }
 
-/// How many of the provider's earlier sessions a session is still found by: a logout that arrives while a refresh
-/// brings another `sid` names the one before; more are kept by no provider that means them.
+/// How many earlier `sid` values still find a session. A logout that arrives during a refresh with a new
+/// `sid` names the earlier one. Providers refer to no older ones.
 const EARLIER_SIDS: usize = 3;
 
 impl Session {
@@ -114,11 +116,10 @@ impl Session {
         }
     }
 
-    /// Takes over claims that a security event of `at_ms` has told, but for who it is about and for those that a later one has; false if
-    /// nothing is news.
+    /// Applies claims of a security event of `at_ms`, except `sub` and those that a later event has set;
+    /// false if nothing changes.
     ///
-    /// # Errors
-    /// Its claims cannot be read.
+    /// # Errors Its claims cannot be read.
     pub(crate) fn tell_claims(&mut self, told: &Object, at_ms: u64) -> Result<bool, serde_json::Error> {
         let counts = |name: &String| {
             name != SUBJECT && self.claims_told.get(name).is_none_or(|last_ms| *last_ms <= at_ms)
@@ -133,13 +134,13 @@ impl Session {
         self.user = user;
         let mut is_news = is_changed;
         for (name, _) in news {
-            // Also where the claim was so already: an earlier event that comes late must not change it.
+            // Also if the value is unchanged: a late message about an earlier event must not change it.
             is_news |= self.claims_told.insert(name, at_ms) != Some(at_ms);
         }
         Ok(is_news)
     }
 
-    /// Moves to the provider's session of this `sid`, as a refreshed ID token says.
+    /// Moves to the provider's session of this `sid`, from a refreshed ID token.
     pub(crate) fn move_to_sid(&mut self, sid: &str) {
         if self.provider_sid.as_deref() == Some(sid) {
             return;
@@ -151,7 +152,7 @@ impl Session {
         }
     }
 
-    /// Every session of the provider it is found by.
+    /// All `sid` values that find the session.
     pub(crate) fn sids(&self) -> impl Iterator<Item = &str> {
         self.provider_sid
             .iter()
@@ -159,12 +160,12 @@ impl Session {
             .map(String::as_str)
     }
 
-    /// When the session ends if it is not used, by the durations given.
+    /// When the session expires if it is not used, by the given durations.
     pub(crate) fn expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
         lifetime.expires_at_ms(self.created_at_ms, self.rolled_at_ms, self.not_after_ms)
     }
 
-    /// When the session ends however much it is used, by the durations given.
+    /// When the session expires regardless of use, by the given durations.
     pub(crate) fn absolute_expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
         lifetime.absolute_expires_at_ms(self.created_at_ms, self.not_after_ms)
     }
