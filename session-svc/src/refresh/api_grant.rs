@@ -1,12 +1,10 @@
-//! The grant of a token for one API: a token exchange (RFC 8693), or a refresh that names the API (RFC 8707,
-//! 2.2).
+//! The grant of a token for one API: a token exchange (RFC 8693), or a refresh that names the API (RFC 8707).
 //!
 //! Invariants
 //! - A refresh that names an API rotates the refresh token as any other: it takes the same lease, and its
 //!   outcome is saved only if no other use of the token was saved meanwhile.
 //! - A token is stored only in the session: if the session ends during the request, the token is revoked.
-//! - These tokens never exceed the size limit of a session. A token that does not fit is returned, not
-//!   stored.
+//! - These tokens never exceed the size limit of a session. A token that does not fit is only returned.
 
 use oidc::{GrantError, RefreshedTokens};
 

@@ -132,9 +132,9 @@ impl RefreshFlight {
         Err(LeadError::Concluded(outcome, result.map(Arc::new)))
     }
 
-    /// Saves an answer received at `received_ms`, with the claims of its ID token. Ends the session if its
-    /// new `sid` was logged out since. The returned session has its API token even if that did not fit in the
-    /// store.
+    /// Saves an answer received at `received_ms` with its ID token's claims. Ends the session if its new
+    /// `sid` was logged out since. The returned session has its API token even if the stored one has no space
+    /// for it.
     pub(super) async fn save_tokens(
         &self,
         session: Session,
@@ -224,8 +224,8 @@ impl RefreshFlight {
     }
 
     /// Saves an outcome as an edit, unless another use of the refresh token was saved before. Returns the
-    /// current session, and whether it has the outcome. Retries as long as the session lives, since outages
-    /// can be long.
+    /// current session, and whether it has the outcome. Retries as long as the session lives: outages can be
+    /// long.
     async fn save_outcome<F>(
         &self,
         session: Session,
@@ -362,8 +362,7 @@ fn apply_id_token(session: &mut Session, answer: &RefreshedTokens, id_token: &Id
     }
 }
 
-/// Claims that describe one sign-in. The session keeps its own: a refreshed ID token may describe another
-/// one.
+/// Claims that describe one sign-in. The session keeps its own: a refreshed ID token may describe another.
 const SIGN_IN_CLAIMS: [&str; 2] = ["acr", "amr"];
 
 /// Updates claims that the session has, and adds those that the earlier ID token did not have. A claim of the

@@ -30,8 +30,7 @@ named! {
         Target => "target",
         /// The provider could not be reached; a retry is possible.
         Transient => "transient",
-        /// The answer's ID token cannot be validated yet: the answer is pending, and no caller sees its
-        /// tokens.
+        /// The answer's ID token cannot be validated yet: the answer is pending, its tokens unused.
         Unjudged => "unjudged",
         /// The answer was about another user: the session was ended.
         Mismatched => "mismatched",

@@ -35,8 +35,7 @@ impl Paused {
     /// The first and the longest pause, in milliseconds.
     fn bounds_ms(self) -> (u64, u64) {
         match self {
-            // One page's requests cause one call. An operator who fixes the client settings soon sees the
-            // effect.
+            // One page's requests cause one call, and an operator soon sees the effect of a fix.
             Self::Refresh => (1_000, 30_000),
             // A recovered provider does not receive requests of all sessions at once.
             Self::Revalidation => (30_000, 900_000),

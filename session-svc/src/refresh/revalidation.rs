@@ -1,4 +1,4 @@
-//! Revalidating a session in use: a refresh in the background, at most one try at a time per session, across replicas.
+//! Revalidating a session in use: a background refresh, at most one try at a time per session and cluster.
 //!
 //! Deliberately absent: a schedule. A session that is not used is not refreshed.
 
@@ -45,8 +45,7 @@ impl Refresher {
             Err(_) => return "failed",
         }
         if self.revalidates && seen.needs_sign_in {
-            // It was refused before revalidation was enabled, or by a process that died before it ended the
-            // session.
+            // It was refused before revalidation was enabled, or the process died before the ending.
             return match self.end_at_last(seen, Cause::Refused, Vec::new()).await {
                 Ok(()) => "refreshed",
                 Err(_) => "failed",

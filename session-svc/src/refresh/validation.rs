@@ -27,15 +27,13 @@ use crate::session::{Cause, PendingAnswer, Scope, Session, StoredToken};
 /// How long an unsaved answer waits for the provider's keys: it holds the only copy of the refresh token.
 pub(super) const UNSAVED_MAX: Duration = Duration::from_millis(500);
 
-/// How long a newly pending answer is validated again while its callers wait: keys often arrive a moment
-/// late.
+/// How long a newly pending answer is validated again while callers wait: keys often arrive a moment late.
 const RETRIES_MAX: Duration = Duration::from_secs(3);
 
 /// Pause before each try, a little longer than the minimum time between two fetches of the provider's keys.
 const RETRY_PAUSE: Duration = Duration::from_millis(1_100);
 
-/// Minimum time an answer stays pending before another one is requested, even with a short-lived access
-/// token.
+/// Minimum time an answer stays pending before another one is requested, in milliseconds.
 const PENDING_MIN_MS: u64 = 60_000;
 
 impl RefreshFlight {
@@ -91,8 +89,7 @@ impl RefreshFlight {
         Err(unjudged())
     }
 
-    /// Validates the pending answer of a session and saves its tokens; `None` if validation is not possible
-    /// yet.
+    /// Validates the pending answer of a session and saves its tokens; `None` if that is not possible yet.
     pub(super) async fn validate_pending(
         &self,
         provider: &dyn RefreshProvider,
@@ -150,9 +147,8 @@ impl RefreshFlight {
     }
 }
 
-/// Validates the ID token of an answer received at `answered_at_ms` against the session's sign-in, with the
-/// nonce of the stored ID token. A different `auth_time` ends nothing: it belongs to another browser's
-/// sign-in.
+/// Validates an answer's ID token as of `answered_at_ms` against the session's sign-in, with the nonce of the
+/// stored ID token. A different `auth_time` ends nothing: it belongs to another browser's sign-in.
 pub(super) async fn validate(
     provider: &dyn RefreshProvider,
     session: &Session,

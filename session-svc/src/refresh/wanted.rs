@@ -68,8 +68,7 @@ impl Wanted {
         }
     }
 
-    /// The outcome that the session already shows, without a request to the provider; `None` while an answer
-    /// is pending.
+    /// The outcome that the session already shows without a request; `None` while an answer is pending.
     pub(super) fn outcome_in(&self, session: Session) -> Option<Result<Session, TokenRefreshError>> {
         let is_there = match &self.api {
             None => {

@@ -8,12 +8,10 @@ use prost::Message;
 
 use super::tokens::{AccessToken, GrantedToken, Scope, TokenRefusal};
 
-/// Most API tokens of one session: more than one application's APIs, and bounded for any requests of a
-/// caller.
+/// Most API tokens of one session: more than one application's APIs, and bounded for any caller.
 pub(crate) const MAX_API_TOKENS: usize = 16;
 
-/// The target of a token: the audience or resource (RFC 8693, section 2.1; RFC 8707, section 2), and the
-/// scope.
+/// A token's target: the audience or resource (RFC 8693, section 2.1; RFC 8707, section 2), and the scope.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct ApiTarget {
     /// Logical name of the API; empty for none.

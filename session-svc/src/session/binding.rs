@@ -1,5 +1,4 @@
-//! Binding a session to one device: the public half of a key pair whose private half never leaves the device
-//! (W3C Device Bound Session Credentials).
+//! Binding a session to one device's key pair (W3C Device Bound Session Credentials). Stores the public key.
 
 use prost::Message;
 use serde_json::{Map, Value};

@@ -19,8 +19,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// The kind with this number. An unknown kind of a newer release counts as a change: caches reread the
-    /// session.
+    /// The kind with this number. An unknown kind of a newer release counts as `Changed`: caches must reread.
     pub(crate) fn of_number(number: u32) -> Self {
         let number = i32::try_from(number).unwrap_or_default();
         Self::try_from(number).unwrap_or(Self::Changed)

@@ -1,17 +1,16 @@
-//! Generations of a session's cookie, for browsers without a bound key. The use of an outdated one reveals a
-//! copy.
+//! Generations of a session's cookie, for browsers without a bound key. An outdated one reveals a copy.
 //!
 //! The edge issues a cookie of a new generation from time to time. It counts once a browser **uses** it, so a
 //! lost answer changes nothing. Each answer issues a different one, so two browsers with the same cookie
-//! receive different ones. A browser that receives several keeps the last one, and its requests may overtake
-//! each other. So for a grace after the first use all siblings and their parent are valid. After the grace
-//! only the kept one is used; if two are, one is a copy.
+//! diverge. A browser that receives several keeps the last one; its requests may overtake each other. So all
+//! siblings and their parent stay valid for a grace after the first use. If two siblings are used later, one
+//! is a copy.
 //!
 //! Invariants
 //! - A generation is valid until a child or sibling of it is used, and for a grace after that.
-//! - All times are the service's. A successor counts only after the grace, so an edge with a fast clock,
-//!   which issues the next one too early, signs no user out.
-//! - After the grace one sibling is valid: the one used first, or instead the first one used after the grace.
+//! - All times are the service's. A successor counts only after the grace, so an edge with a fast clock signs
+//!   no user out by issuing the next one too early.
+//! - After the grace one sibling is valid: the first one used, or instead the first one used after the grace.
 //!
 //! Deliberately absent: the format of a cookie, and when a new one is issued.
 

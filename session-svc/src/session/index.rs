@@ -28,8 +28,7 @@ pub(crate) fn without_sid(list: Name) -> Name {
     hashed(&[b"without sid", list.digits().as_bytes()])
 }
 
-/// The names under which a new session finds marks and demands: by person, provider session and verified
-/// email.
+/// The names of marks and demands for a new session: by person, provider session and verified email.
 pub(crate) fn names_to_come<'a>(
     issuer: &str,
     subject: &str,
@@ -70,8 +69,7 @@ impl Whose<'_> {
         }
     }
 
-    /// Whether a session belongs in the list. An entry alone proves nothing: any writer to the store can add
-    /// one.
+    /// Whether a session belongs in the list. An entry alone proves nothing: any writer can add one.
     pub(crate) fn is(&self, session: &Session) -> bool {
         match *self {
             Self::Person(issuer, subject) => session.issuer == issuer && session.subject == subject,

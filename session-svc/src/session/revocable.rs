@@ -4,8 +4,7 @@ use prost::Message;
 
 use super::{SessionTokens, StoredToken};
 
-/// An access token with less time left, in milliseconds, expires before its revocation takes effect
-/// everywhere.
+/// An access token with less time left, in ms, expires before its revocation takes effect everywhere.
 const WORTH_REVOKING_MS: u64 = 10_000;
 
 /// A token to revoke.

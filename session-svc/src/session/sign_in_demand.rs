@@ -16,8 +16,7 @@ pub struct SignInDemand {
 }
 
 impl SignInDemand {
-    /// Whether the session's sign-in meets the demand. Without a sign-in time it does not: the provider may
-    /// have asked no user.
+    /// Whether the session's sign-in meets the demand; false if the provider does not report its time.
     pub(crate) fn is_met_by(&self, session: &Session) -> bool {
         let has_acr = |acr: &String| session.user.text_of("acr").as_ref() == Some(acr);
         session
@@ -26,8 +25,8 @@ impl SignInDemand {
             && self.acr.as_ref().is_none_or(has_acr)
     }
 
-    /// Combines two demands: a sign-in that meets the result meets both. If two classes are demanded, the
-    /// later one wins.
+    /// Combines two demands: a sign-in that meets the result meets both. If both name a class, the later one
+    /// wins.
     #[must_use]
     pub(crate) fn and(self, other: Self) -> Self {
         let (later, earlier) = if self.since_ms >= other.since_ms {

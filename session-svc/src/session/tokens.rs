@@ -135,8 +135,7 @@ pub struct PendingAnswer {
     /// The ID token.
     #[prost(message, required, tag = "3")]
     pub id_token: StoredToken,
-    /// When the answer was received, in milliseconds since the Unix epoch: its ID token is validated as of
-    /// then.
+    /// When the answer was received, in ms since the Unix epoch: its ID token is validated as of then.
     #[prost(uint64, tag = "4")]
     pub(crate) answered_at_ms: u64,
 }
@@ -169,8 +168,8 @@ pub struct SessionTokens {
     /// Number of outcomes saved since the access token that brought no new one: refreshes for single APIs.
     #[prost(uint64, tag = "8")]
     pub other_grants: u64,
-    /// Time of the provider's last answer to a refresh, in milliseconds since the Unix epoch; 0 if there was
-    /// none yet.
+    /// Time of the provider's last answer to a refresh, in milliseconds since the Unix epoch; 0 before the
+    /// first.
     #[prost(uint64, tag = "9")]
     pub granted_at_ms: u64,
 }

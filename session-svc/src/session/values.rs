@@ -18,8 +18,7 @@ pub struct Session {
     pub version: u64,
     /// Its values.
     pub values: SessionValues,
-    /// Unknown fields of a newer release, written back unchanged. They may contain tokens, so they are
-    /// secret.
+    /// Unknown fields of a newer release, written back unchanged. Secret: they may contain tokens.
     pub carried: Secret<Vec<u8>>,
 }
 
@@ -37,8 +36,7 @@ impl DerefMut for Session {
     }
 }
 
-/// The values of a session; also the main part of its stored form (`vault::wire`, which has the fields 6 and
-/// 15).
+/// A session's values; also the main part of its stored form (`vault::wire`, which has the fields 6 and 15).
 #[derive(Clone, PartialEq, Message)]
 pub struct SessionValues {
     /// Issuer identifier of the provider, byte-exact.
