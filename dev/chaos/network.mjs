@@ -65,7 +65,7 @@ export class Network {
     return this.links.get(name);
   }
 
-  /** Opens a port in front of the port `target`. All its clients are `only`, or it tells the processes `among` apart. */
+  /** Opens a port in front of the port `target`. Its only client is `only`, or it tells the clients `among` apart. */
   async front(to, target, { only, among = [] }) {
     const server = net.createServer({ allowHalfOpen: true }, async (client) => {
       client.on('error', () => {});

@@ -85,7 +85,7 @@ async function live(world, history, crowd, { seconds, faults, say }) {
 }
 
 /**
- * Runs a seed with faults for some seconds. Returns {seed, folder, violations, counts}; all its files are in `folder`.
+ * Runs a seed with faults for some seconds. Returns {seed, folder, violations, counts}; its files are in `folder`.
  */
 export async function runSeed({ seed, seconds, folder, kinds, topology = topologyOf(seed), say = () => {} }) {
   const random = new Random(seed).branch();

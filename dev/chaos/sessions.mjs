@@ -44,7 +44,7 @@ export function sessionsOf(events) {
 
 const createsSession = ({ kind, status, set }) => kind === 'sign-in' && status === 302 && set && set !== 'cleared';
 
-/** Whether an ending of all sessions falls between the provider's tokens and the callback: it ends the new one too. */
+/** Whether an ending of all sessions falls between the provider's tokens and the callback: it ends the new one. */
 const isBeingCreated = ({ tokensAt, created }, { begin }) => tokensAt + RECEIVED_MS < begin && begin < created.end;
 
 /** The sessions that a request may have ended, each with an ending that has an `end` once it was acknowledged. */

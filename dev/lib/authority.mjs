@@ -1,4 +1,4 @@
-// A throw-away authority and the certificates it makes, for pods on a developer's machine and for tests. Needs openssl.
+// A temporary authority and its certificates, for pods on a developer's machine and for tests. Needs openssl.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
 
 const openssl = (...args) => execFileSync('openssl', args, { stdio: ['ignore', 'pipe', 'pipe'] });
 
-/** An authority in `folder` (ca.crt, ca.key); one that is there already stays. */
+/** Creates an authority in `folder` (ca.crt, ca.key), or keeps an existing one. */
 export function makeAuthority(folder) {
   const authority = { certificate: join(folder, 'ca.crt'), key: join(folder, 'ca.key') };
   if (existsSync(authority.key)) return authority;
@@ -24,7 +24,7 @@ export function makeAuthority(folder) {
 
 const stamp = (date) => date.toISOString().replace(/\.\d+/, '').replaceAll(/[-:T]/g, '');
 
-/** A certificate that counts between two dates, of which `openssl ca` alone lets one be in the past. */
+/** A certificate valid between two dates; only `openssl ca` allows a past date. */
 function sign(authority, scratch, files, { from, until }) {
   const [settings, index] = ['settings', 'index'].map((name) => join(scratch, name));
   writeFileSync(index, '');
@@ -36,8 +36,8 @@ function sign(authority, scratch, files, { from, until }) {
 }
 
 /**
- * A certificate for `names` in `folder`, as cert-manager writes it: tls.crt, tls.key, ca.crt. `usages`: serverAuth, clientAuth or both; `dates`:
- * {from, until}, ninety days from now when left out.
+ * A certificate for `names` in `folder`, as cert-manager writes it: tls.crt, tls.key, ca.crt. `usages`: serverAuth,
+ * clientAuth or both; `dates`: {from, until}, by default the next ninety days.
  */
 export function issue(authority, folder, names, usages, dates) {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -49,7 +49,7 @@ export function issue(authority, folder, names, usages, dates) {
     openssl('req', ...KEY, '-subj', '/', '-keyout', key, '-out', request);
     if (dates) sign(authority, scratch, { request, extensions, certificate }, dates);
     else openssl('x509', '-req', '-in', request, '-CA', authority.certificate, '-CAkey', authority.key, '-days', String(CERTIFICATE_DAYS), '-extfile', extensions, '-out', certificate);
-    // the key and its certificate belong together: whoever reads between the two copies reads again
+    // key and certificate belong together: a reader between the two copies reads again
     copyFileSync(key, join(folder, 'tls.key'));
     copyFileSync(certificate, join(folder, 'tls.crt'));
     copyFileSync(authority.certificate, join(folder, 'ca.crt'));

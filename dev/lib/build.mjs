@@ -1,4 +1,4 @@
-// Makes what the stack runs, and only what changed: the two services, the provider's packages, the web app.
+// Builds what the stack runs, if it changed: the two services, the provider's packages, the web app.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ function has(command) {
   return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
 }
 
-/** Runs a command in the foreground; the terminal shows its output. */
+/** Runs a command in the foreground with its output on the terminal. */
 export function run(command, args, { cwd = ROOT, env = process.env, quiet = false } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd, env, stdio: quiet ? ['ignore', 'pipe', 'pipe'] : 'inherit' });
@@ -25,7 +25,7 @@ export function run(command, args, { cwd = ROOT, env = process.env, quiet = fals
   });
 }
 
-/** Every file below `path`, with size and time of change: cheap to make and different when anything changed. */
+/** Lists all files below `path` with size and modification time: cheap, and different after any change. */
 function fingerprint(paths) {
   const hash = createHash('sha256');
   const add = (path) => {
@@ -47,7 +47,7 @@ function writeStamp(stamp, mark) {
   writeFileSync(stamp, mark);
 }
 
-/** Names what is missing on this machine, all at once. */
+/** Reports all programs that are missing on this machine, in one error. */
 export function checkTools() {
   const missing = [];
   if (!has('cargo')) missing.push('cargo (https://rustup.rs)');
@@ -57,7 +57,7 @@ export function checkTools() {
   if (missing.length > 0) throw new Problem(`This needs ${missing.join(' and ')}.`);
 }
 
-/** Installs the packages of `folder` when its lock file changed since the last time. */
+/** Installs the packages of `folder` if its lock file changed since the last time. */
 export async function installPackages(folder, say) {
   const lock = createHash('sha256').update(readFileSync(join(ROOT, folder, 'package-lock.json'))).digest('hex');
   const stamp = join(ROOT, folder, 'node_modules/.vestibule-lock');
@@ -68,8 +68,8 @@ export async function installPackages(folder, say) {
 }
 
 /**
- * `cargo build` of some programs or examples of the workspace. An example among them has cargo choose the features of all
- * dependencies as `cargo test --workspace` does; with others, every one of them would be compiled once more.
+ * Runs `cargo build` for programs or examples of the workspace. With an example, cargo selects dependency features
+ * as `cargo test --workspace` does; a different selection would compile all dependencies again.
  */
 export const cargoBuild = (targets, { quiet = true } = {}) => run('cargo', ['build', ...(quiet ? ['--quiet'] : []), '--workspace', ...targets]);
 
@@ -80,7 +80,7 @@ export async function buildServices(say) {
   await cargoBuild(['--bin', 'auth-edge', '--bin', 'session-svc', '--example', 'session_api'], { quiet: !cold });
 }
 
-/** Builds the web app when one of its sources changed. */
+/** Builds the web app if one of its sources changed. */
 export async function buildWeb(say) {
   const web = join(ROOT, 'web');
   const sources = ['src', 'public', 'scripts', 'index.html', 'package.json', 'package-lock.json', 'vite.config.ts', 'tsconfig.json'].map((name) => join(web, name));

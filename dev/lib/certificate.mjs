@@ -1,8 +1,8 @@
-// A certificate for a server of a test: of this machine's own names, trusted by whoever is given the file.
+// A certificate for a test server under this machine's own names. Clients trust it if they receive the file.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 
-/** Makes a self-signed certificate for localhost and 127.0.0.1 in `folder`: the paths {certificate, key}. Needs openssl. */
+/** Creates a self-signed certificate for localhost and 127.0.0.1 in `folder`: {certificate, key}. Needs openssl. */
 export function makeCertificate(folder) {
   const [certificate, key] = [join(folder, 'tls.pem'), join(folder, 'tls.key')];
   execFileSync('openssl', [

@@ -1,4 +1,4 @@
-// A memory limit for one process, as a container has it: a control group of its own, version 1 or 2, removed at the end.
+// A memory limit for one process, as a container has it: a temporary control group, version 1 or 2.
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -7,7 +7,7 @@ import { until } from './net.mjs';
 const ROOT = '/sys/fs/cgroup';
 const EMPTY_MS = 5_000; // a killed process leaves its group within milliseconds
 
-/** What each version calls the files, and where the memory controller is. */
+/** The file names of each version, and the location of the memory controller. */
 function layout() {
   const controllers = join(ROOT, 'cgroup.controllers');
   if (existsSync(controllers)) {
@@ -22,8 +22,8 @@ function layout() {
 let groups = 0;
 
 /**
- * A group with a limit of memory; a process that is started `within` it and needs more is killed by the kernel, as a container is.
- * @throws {Error} where no group can be made: a test that needs one fails and does not pass without it
+ * A group with a memory limit. The kernel kills a process in it that needs more, as it does in a container.
+ * @throws {Error} if no group can be made, so that a test that needs one cannot pass without it
  */
 export function limitMemory(bytes) {
   const folder = `vestibule-${process.pid}-${groups += 1}`;
@@ -40,13 +40,13 @@ export function limitMemory(bytes) {
     }
     const processes = () => readFileSync(join(group, 'cgroup.procs'), 'utf8').trim();
     return {
-      /** What to start instead of a program, so that its first instruction is under the limit: programs read it when they start. */
+      /** The command that starts a program under the limit from its first instruction, because programs read it at start. */
       within: (command, args) => ['/bin/sh', ['-c', 'echo $$ > "$0" && exec "$@"', join(group, 'cgroup.procs'), command, ...args]],
-      /** The ids of the processes in it. */
+      /** The ids of its processes. */
       processes,
-      /** The memory it has now, in bytes, but for files that the kernel keeps and can let go. */
+      /** The memory in use, in bytes, without files that the kernel caches and can drop. */
       used: () => Number(own.exec(readFileSync(join(group, 'memory.stat'), 'utf8'))[1]),
-      /** Removes the group, once its processes have ended. */
+      /** Removes the group, after its processes have ended. */
       remove: async () => {
         await until(EMPTY_MS, () => processes() === '', () => `processes are left in ${group}: ${processes()}`);
         rmdirSync(group);
@@ -59,7 +59,7 @@ export function limitMemory(bytes) {
 
 const UNITS = { Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3 };
 
-/** The memory limit in bytes that the first container of a workload's manifest has. */
+/** The memory limit in bytes of the first container in a workload's manifest. */
 export function shippedLimit(deployment) {
   const [, count, unit] = /limits:\s*\{[^}]*memory:\s*(\d+)(Ki|Mi|Gi)/.exec(readFileSync(deployment, 'utf8')) ?? [];
   if (!count) throw new Error(`${deployment} names no memory limit`);

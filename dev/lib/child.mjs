@@ -1,4 +1,4 @@
-// Child processes that are ended by their own id, never by name, and never left behind (see reaper.mjs).
+// Child processes that are ended by their process id, never by name, and never left behind (see reaper.mjs).
 import { spawn } from 'node:child_process';
 import { createWriteStream, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -23,7 +23,7 @@ function tellReaper(line) {
 /** One running program. `exited` resolves with `{code, signal}`; `output` is the last of what it wrote,
  * `firstLine` a promise of the first line on its standard output. */
 export class Child {
-  /** Starts `command` in its own process group. `logFile` gets a copy of what it writes, `onLine` each line. */
+  /** Starts `command` in a new process group. `logFile` receives a copy of its output, `onLine` each line. */
   constructor(name, command, args, { env = process.env, cwd, logFile, onLine } = {}) {
     this.name = name;
     this.output = '';
@@ -80,7 +80,7 @@ export class Child {
     }
   }
 
-  /** Signals, waits for the end, and kills what does not end in time. Resolves with `{code, signal}`. */
+  /** Sends a signal, waits for the end, and kills the process after a time limit. Resolves with `{code, signal}`. */
   async stop(signal = 'SIGTERM') {
     this.signal(signal);
     const timer = setTimeout(() => this.signal('SIGKILL'), STOP_GRACE_MS);
@@ -89,7 +89,7 @@ export class Child {
     return ended;
   }
 
-  /** The last lines it wrote, for an error message. */
+  /** The last lines of its output, for an error message. */
   tail(lines = 20) {
     return this.output.trimEnd().split('\n').slice(-lines).join('\n');
   }

@@ -1,12 +1,12 @@
-// The time as histories tell it, and when the machine let nobody keep it.
+// The time for histories, and the periods in which the machine stalled.
 
-/** Now, in milliseconds since the Unix epoch: of this machine's clock, counted on by a monotonic one so that nothing that sets it reorders what happens. */
+/** Milliseconds since the Unix epoch. A monotonic clock advances it, so that clock changes do not reorder events. */
 export const now = () => Math.round((performance.timeOrigin + performance.now()) * 10) / 10;
 
 const STALL_EVERY_MS = 20;
 const STALL_MS = 100;
 
-/** Tells `note({begin, end})` each time this process was late by a tenth of a second or more: what the machine did not let anybody do in time. */
+/** Calls `note({begin, end})` each time the machine stalled this process for a tenth of a second or more. */
 export function watchStalls(note) {
   let due = performance.now() + STALL_EVERY_MS;
   const timer = setInterval(() => {
@@ -14,6 +14,6 @@ export function watchStalls(note) {
     if (late >= STALL_MS) note({ begin: now() - late, end: now() });
     due = performance.now() + STALL_EVERY_MS;
   }, STALL_EVERY_MS);
-  timer.unref(); // who forgets it, after an error, does not run on for it
+  timer.unref(); // lets the process exit if the caller does not stop it after an error
   return () => clearInterval(timer);
 }

@@ -1,4 +1,4 @@
-// The Secrets of k8s/overlays/dev as files, one folder for each: random passwords and keys, and certificates of a throw-away authority.
+// The Secrets of k8s/overlays/dev as files, a folder for each: random passwords and keys, temporary certificates.
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -8,7 +8,7 @@ import { issue, makeAuthority } from './authority.mjs';
 const PODS = [0, 1, 2];
 const SENTINELS = PODS.map((pod) => `redis-sentinel-${pod}.redis-sentinel`);
 
-/** Who gets a certificate, for which names, as what: the same as the components cert-manager and cert-manager-redis say. */
+/** Holders, names and usages of the certificates, as in the components cert-manager and cert-manager-redis. */
 export const CERTIFICATES = {
   'session-svc-tls': { names: ['session-svc-headless', 'session-svc'], usages: ['serverAuth'] },
   'edge-session-client': { names: ['edge.vestibule.svc'], usages: ['clientAuth'] },
@@ -22,7 +22,7 @@ const RANDOM = [
   ...['session-svc', 'administrator', 'replication', 'sentinel'].map((user) => `redis-users/${user}`),
 ];
 
-/** The address of the component redis, for one of its users. */
+/** The address of the component redis for one of its users. */
 function storeAddress(user, password, sentinelPassword = password) {
   const files = '/etc/vestibule/redis';
   const parameters = new URLSearchParams({ sentinel_user: user, sentinel_password: sentinelPassword });
@@ -30,13 +30,13 @@ function storeAddress(user, password, sentinelPassword = password) {
     + `?${parameters}&ca_file=${files}/ca.crt&cert_file=${files}/tls.crt&key_file=${files}/tls.key`;
 }
 
-/** New certificates from the authority of `folder`; for all, or for those named. */
+/** New certificates from the authority in `folder`; for all holders, or for the given ones. */
 function renewCertificates(folder, which = Object.keys(CERTIFICATES)) {
   const authority = makeAuthority(join(folder, 'authority'));
   for (const name of which) issue(authority, join(folder, name), CERTIFICATES[name].names, CERTIFICATES[name].usages);
 }
 
-/** Writes what is not there yet; a second call changes nothing. */
+/** Writes missing files; a second call changes nothing. */
 export function writeSecrets(folder) {
   const put = (name, text) => {
     const file = join(folder, name);

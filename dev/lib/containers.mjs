@@ -1,4 +1,4 @@
-// The program that builds images: podman, buildah or docker, whichever is there first, or CONTAINER_BUILDER.
+// The program that builds images: the first of podman, buildah and docker on this machine, or CONTAINER_BUILDER.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,7 +10,7 @@ const BUILDERS = ['podman', 'buildah', 'docker'];
 
 const works = (command) => spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
 
-/** The builder of this machine, or undefined. */
+/** The builder on this machine, or undefined. */
 export const findBuilder = () => [process.env.CONTAINER_BUILDER, ...BUILDERS].find((name) => name && works(name));
 
 function builder() {
@@ -19,18 +19,18 @@ function builder() {
   return found;
 }
 
-/** The platform of this machine as a build argument: builders know it, but buildah before 1.33 keeps it from FROM lines. */
+/** This machine's platform as a build argument: buildah before 1.33 does not pass it to FROM lines. */
 export const builderPlatform = () => ({ BUILDPLATFORM: `linux/${process.arch === 'arm64' ? 'arm64' : 'amd64'}` });
 
-/** How each builder is told the time that files and the image itself are to carry, so that the same source is the same image. */
+/** Each builder's option for the time of files and image, so that the same source gives the same image. */
 const timeFlags = (name, epoch) => (name === 'docker'
   ? ['--build-arg', `SOURCE_DATE_EPOCH=${epoch}`, '--output', 'type=docker,rewrite-timestamp=true']
   : ['--timestamp', epoch]);
 
 /**
- * Builds one image. `args` are build arguments; `contexts` are folders that stand in the place of stages; without `cache` no layer of an earlier build is taken; `epoch` is the time
- * everything in it carries, in seconds; `platform` is linux/amd64 or linux/arm64. CONTAINER_BUILDER_FLAGS go to the builder as they
- * are: where podman or buildah cannot make namespaces (in a container), "--isolation chroot" helps.
+ * Builds one image. `args` are build arguments; `contexts` are folders that replace stages; without `cache`, no old
+ * layer is used; `epoch` is the time of all files, in seconds; `platform` is linux/amd64 or linux/arm64. Builders get
+ * CONTAINER_BUILDER_FLAGS: "--isolation chroot" helps podman or buildah without namespaces (in a container).
  */
 export async function buildImage({ file, context, tag, target, platform, epoch, args = {}, contexts = {}, labels = {}, cache = true, env, quiet = false }) {
   const name = builder();
@@ -44,12 +44,12 @@ export async function buildImage({ file, context, tag, target, platform, epoch, 
   ], { env, quiet });
 }
 
-/** The files that the last stage of a Containerfile holds, in folder `to`. */
+/** Writes the files in the last stage of a Containerfile to the folder `to`. */
 export async function buildFiles({ file, ignoreFile, context, to }) {
   await run('podman', ['build', '--quiet', '--ignorefile', ignoreFile, '--output', to, '--file', file, context], { env: podmanEnvironment(), quiet: true });
 }
 
-/** What was built: `{name, id, arch, bytes, labels, layers}`. */
+/** The built image: `{name, id, arch, bytes, labels, layers}`. */
 export function inspectImage(tag) {
   const name = builder();
   const inspect = name === 'buildah' ? ['inspect', '--type', 'image', tag] : ['image', 'inspect', tag];
@@ -62,11 +62,11 @@ export function inspectImage(tag) {
   return { name: tag, id: Id.replace('sha256:', ''), arch: Architecture, bytes: Size, labels: Config.Labels, layers: RootFS.Layers };
 }
 
-// What podman is told in tests: runc, and fewer open files and processes than the kernel's most, work in containers and in virtual
-// machines too, where podman's own choices may not.
+// Settings for podman in tests: runc, and fewer open files and processes than the kernel's maximum. They also work in
+// containers and virtual machines, where podman's defaults may fail.
 const SETTINGS = '[containers]\ndefault_ulimits=["nofile=16384:16384","nproc=8192:8192"]\n[engine]\nruntime="runc"\n';
 
-/** The environment in which tests run podman, and what runs podman; a CONTAINERS_CONF of one's own stays. */
+/** The environment for podman, and for programs that run it, in tests; an existing CONTAINERS_CONF stays. */
 export function podmanEnvironment() {
   if (process.env.CONTAINERS_CONF) return process.env;
   const file = join(ROOT, '.cache/containers.conf');

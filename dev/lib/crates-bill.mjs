@@ -1,24 +1,24 @@
-// The CycloneDX bill of a program, from what cargo resolves for it.
+// The CycloneDX bill of materials of a program, from cargo's resolved dependencies.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const TARGET = 'x86_64-unknown-linux-gnu';
 
-/** Digests of published crates, by `name version`, from a lock file. */
+/** Digests of published crates from a lock file, by `name version`. */
 function digests(folder) {
   const lock = readFileSync(join(folder, 'Cargo.lock'), 'utf8');
   const entries = lock.matchAll(/name = "(.+)"\nversion = "(.+)"\nsource = ".+"\nchecksum = "(.+)"/g);
   return new Map([...entries].map(([, name, version, digest]) => [`${name} ${version}`, digest]));
 }
 
-/** `MIT/Apache-2.0` is how old crates write `MIT OR Apache-2.0`. */
+/** Old crates write `MIT OR Apache-2.0` as `MIT/Apache-2.0`. */
 function licencesOf({ license, license_file: file }) {
   if (license) return [{ expression: license.replaceAll('/', ' OR ') }];
   return file ? [{ license: { name: file } }] : [];
 }
 
-/** The bill as text: every crate that is linked into `program` of the workspace or package in `folder`, with its licence and its digest. */
+/** The bill as text: every crate that is linked into `program` of the package in `folder`, with licence and digest. */
 export function cratesBill(folder, program, features = []) {
   const args = ['metadata', '--quiet', '--locked', '--format-version', '1', '--filter-platform', TARGET, ...features];
   const { packages, resolve } = JSON.parse(execFileSync('cargo', args, { cwd: folder, encoding: 'utf8', maxBuffer: 1 << 28 }));
@@ -38,7 +38,7 @@ export function cratesBill(folder, program, features = []) {
   };
   const root = packages.find(({ name }) => name === program).id;
   const linked = new Set([root]);
-  for (const id of linked) linkedTo.get(id).forEach((other) => linked.add(other)); // the walk reaches what is added meanwhile
+  for (const id of linked) linkedTo.get(id).forEach((other) => linked.add(other)); // the loop also visits crates that are added meanwhile
   return JSON.stringify({
     bomFormat: 'CycloneDX', specVersion: '1.5', version: 1,
     metadata: { component: component(root, 'application') },

@@ -1,4 +1,4 @@
-// The examples of docs/session-api.md, built and ready to run.
+// Builds the examples of docs/session-api.md and says how to start them.
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -11,7 +11,7 @@ const PYTHON = join(ROOT, '.cache/python/bin/python');
 const GO_PACKAGES = '/usr/share/gocode'; // where Debian keeps the sources of Go packages
 const STUBS = 'example.test/session/v1'; // the import path of the Go stubs
 
-/** How each example is started: `{command, args, env}`. */
+/** How to start each example: `{command, args, env}`. */
 export const EXAMPLES = {
   rust: { command: join(binary('examples'), 'session_api'), args: [] },
   python: { command: PYTHON, args: [join(SOURCES, 'python/session_api.py')], env: { PYTHONPATH: join(MADE, 'python'), PYTHONDONTWRITEBYTECODE: '1' } },
@@ -19,14 +19,14 @@ export const EXAMPLES = {
   go: { command: join(MADE, 'go/session_api'), args: [] },
 };
 
-/** The compiled TypeScript example, whose client tests use as well. */
+/** The compiled TypeScript example; tests use its client too. */
 export const TYPESCRIPT = join(SOURCES, 'typescript/dist/session_api.js');
 
 /** Whether Go and the packages of the Go example are installed. */
 export const goPackages = () => ['google.golang.org/grpc', 'google.golang.org/genproto', 'github.com/golang/protobuf']
   .every((name) => existsSync(join(GO_PACKAGES, 'src', name)));
 
-/** Builds those that are not built with the services. The virtual environment of the Python tests has to be there. */
+/** Builds the examples that the services' build leaves out. The Python tests' virtual environment must exist. */
 export async function buildExamples(say) {
   say('building the examples');
   const typescript = 'examples/session-api/typescript';

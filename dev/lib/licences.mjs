@@ -1,9 +1,9 @@
-// The licence of everything bills of materials name, as a table.
+// A table of the licences of everything in the bills of materials.
 
-/** The licence of a component as an SPDX expression, a name, or nothing. */
+/** The licence of a component: an SPDX expression, a name, or undefined. */
 export const licenceOf = ({ licenses = [] }) => licenses.map(({ expression, license }) => expression ?? license.id ?? license.name).join(' AND ');
 
-/** A page: how often each licence is there, and what each component has; `bills` are pairs of name and bill. */
+/** A page with the count of each licence and the licence of each component; `bills` are pairs of name and bill. */
 export function licenceTable(bills) {
   const rows = new Map();
   for (const [bill, { components }] of bills) {

@@ -1,4 +1,4 @@
-// Ports, waiting for readiness, and the small balancer that stands before several edges.
+// Ports, readiness checks, and the small balancer in front of several edges.
 import { randomInt } from 'node:crypto';
 import http from 'node:http';
 import net from 'node:net';
@@ -8,9 +8,9 @@ const POLL_MS = 40;
 // Below the range from which systems give outgoing connections their ports: one of those could take a port between
 // its choice and its use.
 const [PORT_MIN, PORT_MAX] = [12_000, 32_000];
-const given = new Set(); // to somebody in this process, who may not listen there yet
+const given = new Set(); // to callers in this process, which may not listen yet
 
-/** A port of 127.0.0.1 that was free a moment ago, and another one each time. */
+/** Returns a port of 127.0.0.1 that was free a moment ago, a different one each time. */
 export async function freePort() {
   const port = randomInt(PORT_MIN, PORT_MAX);
   if (given.has(port)) return freePort();
@@ -31,7 +31,7 @@ export async function portTaken(port) {
   });
 }
 
-/** One GET on a fresh connection: `{status, body}`, or status 0 when nobody answered. */
+/** Sends one GET on a new connection: `{status, body}`, or status 0 without a response. */
 export function probe(url, timeoutMs = 1500) {
   return new Promise((resolve) => {
     const request = http.get(url, { agent: false, timeout: timeoutMs }, (response) => {
@@ -45,7 +45,7 @@ export function probe(url, timeoutMs = 1500) {
 
 export const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-/** Polls `attempt` until it gives something truthy; throws what `explain` says when `deadlineMs` have passed. */
+/** Polls `attempt` until its result is truthy; after `deadlineMs` throws the text of `explain`. */
 export async function until(deadlineMs, attempt, explain) {
   const end = Date.now() + deadlineMs;
   for (;;) {
@@ -57,8 +57,8 @@ export async function until(deadlineMs, attempt, explain) {
 }
 
 /**
- * Spreads connections over `targets` in turn and goes to the next one when a target refuses.
- * It copies bytes and understands none of them.
+ * Spreads connections over `targets` in turn, and tries the next one if a target refuses.
+ * It copies bytes without parsing them.
  */
 export async function startBalancer(port, targets) {
   let turn = 0;

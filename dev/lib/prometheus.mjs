@@ -1,4 +1,4 @@
-// A real Prometheus of its own, for what reads the metrics of a stack.
+// A real Prometheus for tests of a stack's metrics.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,13 +9,13 @@ import { freePort, until } from './net.mjs';
 const READY_MS = 30_000;
 const STOP_MS = 10_000;
 
-/** The processes of a stack as targets: the job, the namespace and the pod that rules and dashboard ask for. */
+/** The processes of a stack as targets, with the job, namespace and pod labels that rules and dashboard use. */
 export const targetsOf = (stack) => Object.entries(stack.adminUrls).map(([name, url]) => ({
   targets: [new URL(url).host],
   labels: { job: name.startsWith('edge') ? 'vestibule-edge' : 'vestibule-session-svc', namespace: 'vestibule', pod: name },
 }));
 
-/** Starts one that reads these targets every second and goes by these groups of rules. */
+/** Starts a Prometheus that scrapes these targets every second and evaluates these groups of rules. */
 export async function startPrometheus({ targets, groups = [], interval = '1s' }) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-prometheus-'));
   const write = (name, content) => {
@@ -41,13 +41,13 @@ export async function startPrometheus({ targets, groups = [], interval = '1s' })
   await until(READY_MS, answers, () => 'Prometheus does not get ready');
   return {
     url,
-    /** The samples a query gives now. */
+    /** The current samples of a query. */
     ask: async (query) => (await get('/api/v1/query', { query })).result,
-    /** The labels of every series that matches. */
+    /** The labels of all matching series. */
     series: (match) => get('/api/v1/series', { 'match[]': match }),
-    /** Types and helps by name. */
+    /** Types and help texts by name. */
     metadata: () => get('/api/v1/metadata'),
-    /** The alerts that are pending or firing. */
+    /** The pending and firing alerts. */
     alerts: async () => (await get('/api/v1/alerts')).alerts,
     async stop() {
       child.kill('SIGTERM');

@@ -1,4 +1,4 @@
-// The tables of docs/providers.md: what the suite of providers found, and nothing typed by hand.
+// The tables of docs/providers.md, generated from the results of the provider suite.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -8,7 +8,7 @@ const PAGE = join(ROOT, 'docs/providers.md');
 const BEGIN = '<!-- tables: made by `make providers` -->';
 const END = '<!-- /tables -->';
 
-/** Kinds of runs, in the order of their tables, and what stands above each. */
+/** Kinds of runs in the order of their tables, with the text above each. */
 const CAPTIONS = {
   Provider: 'Providers:',
   Application: 'Applications, behind the edge itself and behind proxies that ask it, as [integrations](integrations/README.md) and its page of [applications](integrations/applications.md) have them (signing in and out, pages, forms, a WebSocket):',
@@ -27,14 +27,14 @@ function table(head, columns, rows) {
   return [...text, '', ...notes, ...(notes.length > 0 ? [''] : [])].join('\n');
 }
 
-/** The tables of what the runs left in `folder`: one file each, `{kind, name, version, columns, results}`. */
+/** The tables of the results in `folder`: one file each, `{kind, name, version, columns, results}`. */
 export function tables(folder) {
   const runs = existsSync(folder) ? readdirSync(folder).map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8'))).sort((a, b) => a.name.localeCompare(b.name)) : [];
   const of = (kind) => runs.filter((run) => run.kind === kind);
   return Object.entries(CAPTIONS).filter(([kind]) => of(kind).length > 0).map(([kind, caption]) => `${caption}\n\n${table(kind, of(kind)[0].columns, of(kind))}`).join('\n');
 }
 
-/** Compares the page with what a run found, and writes it if asked to; gives whether it was the same. */
+/** Compares the page with the results of a run and writes it on request; returns whether they were equal. */
 export function tablesAreCurrent(folder, { write = false } = {}) {
   const text = readFileSync(PAGE, 'utf8');
   const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];

@@ -1,4 +1,4 @@
-// What comes from PyPI, in virtual environments below .cache that hold exactly what a file of requirements names.
+// Virtual environments below .cache that hold exactly the packages of a requirements file from PyPI.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { ROOT } from '../stack.mjs';
 import { run } from './build.mjs';
 
-/** Where proxies are that Debian does not have. */
+/** The folder of proxies that Debian does not package. */
 export const PROXIES = join(ROOT, '.cache/proxies');
 
 export async function fromPypi(folder, requirements, what, say) {

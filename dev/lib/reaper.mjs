@@ -1,9 +1,9 @@
-// Keeps the promise that no child outlives the program that started it, even when that program is killed outright.
-// Started by child.mjs with a pipe as standard input: "+PID" and "-PID" lines say which process groups are alive; when the
-// pipe closes, whatever is left is ended. It ignores the signals of the terminal, so that it is the last to go.
+// Ends all children when the program that started them ends, even if it is killed.
+// child.mjs starts it with a pipe as standard input. "+PID" and "-PID" lines list the live process groups; when the
+// pipe closes, it ends the remaining groups. It ignores the terminal's signals, so that it exits last.
 import { createInterface } from 'node:readline';
 
-const GRACE_MS = 3000; // after SIGTERM, before SIGKILL; a drain inside this is clean
+const GRACE_MS = 3000; // between SIGTERM and SIGKILL; a drain in this time is clean
 const alive = new Set();
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});

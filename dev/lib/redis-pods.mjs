@@ -1,5 +1,5 @@
-// The component k8s/components/redis without a cluster: its own scripts and settings start real servers and Sentinels on loopback, each
-// with folders of its own as a pod has them. Ports differ instead of names. What ends is started again, as the kubelet does.
+// Runs k8s/components/redis without a cluster: its scripts and settings start real servers and Sentinels on loopback,
+// with separate folders and different ports. Ended processes are restarted, as the kubelet does.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync, appendFileSync } from 'node:fs';
@@ -14,8 +14,8 @@ import { freePort, pause, until } from './net.mjs';
 const COMPONENT = fileURLToPath(new URL('../../k8s/components/redis', import.meta.url));
 const USERS = ['session-svc', 'administrator', 'replication', 'sentinel'];
 const SETTLED_MS = 60_000;
-const GRACE_MS = 30_000; // what has not ended by then is killed
-const RESTART_MS = 300; // what ended is started again
+const GRACE_MS = 30_000; // processes that still run then are killed
+const RESTART_MS = 300; // wait before a restart
 const NAMES = ['localhost', '127.0.0.1'];
 
 /** Writes files as the kubelet mounts a Secret: a folder behind the link `..data`, which is replaced as a whole. */
@@ -45,7 +45,7 @@ class Pod {
     };
   }
 
-  /** Starts both containers, and again whatever ends. */
+  /** Starts both containers, and restarts a container that ends. */
   start() {
     this.wanted = true;
     this.#run('server', [this.script]);
@@ -67,7 +67,7 @@ class Pod {
     });
   }
 
-  /** As `kubectl delete pod`: the first process of each container is told, and killed if it does not end. */
+  /** As `kubectl delete pod`: signals the first process of each container, and kills it after the grace period. */
   async stop() {
     this.wanted = false;
     for (const child of Object.values(this.containers)) if (!child.ended) process.kill(child.pid, 'SIGTERM');
@@ -78,7 +78,7 @@ class Pod {
     mkdirSync(join(this.folder, 'run'));
   }
 
-  /** As a node that loses its power. */
+  /** As a node that loses power. */
   async kill() {
     this.wanted = false;
     await Promise.all(Object.values(this.containers).map((child) => child.stop('SIGKILL')));
@@ -86,13 +86,13 @@ class Pod {
     mkdirSync(join(this.folder, 'run'));
   }
 
-  /** Gives it an empty disk while it is down. */
+  /** Empties its disk while it is down. */
   emptyDisk() {
     rmSync(join(this.folder, 'data'), { recursive: true });
     mkdirSync(join(this.folder, 'data'));
   }
 
-  /** What a server answers to a user, over TLS; empty when it does not. */
+  /** A server's response to a user, over TLS; empty without a response. */
   ask(words, { user = 'administrator', password = this.component.passwords[user]?.[0] ?? 'probe' } = {}) {
     const tls = join(this.folder, 'tls');
     const args = ['-h', 'localhost', '-p', String(this.port), '--tls', '--cacert', join(tls, 'ca.crt'), '--cert', join(tls, 'tls.crt'), '--key', join(tls, 'tls.key'), '--user', user, '--no-auth-warning', ...words];
@@ -105,7 +105,7 @@ class Pod {
     return (await this.ask(['role'])).split('\n')[0];
   }
 
-  /** The serial number of the certificate that new connections are shown. */
+  /** The serial number of the certificate that new connections receive. */
   serial() {
     return new Promise((resolve) => {
       const client = execFile('openssl', ['s_client', '-connect', `localhost:${this.port}`], { timeout: 3_000 }, (_, out) => {
@@ -122,7 +122,7 @@ class Component {
   constructor(folder, shell) {
     Object.assign(this, { folder, shell, settings: join(folder, 'settings'), servers: [], sentinels: [] });
     cpSync(join(COMPONENT, 'settings'), this.settings, { recursive: true });
-    for (const name of ['redis.conf', 'sentinel.conf']) appendFileSync(join(this.settings, name), '\nbind 127.0.0.1 -::1\n'); // not beyond this machine
+    for (const name of ['redis.conf', 'sentinel.conf']) appendFileSync(join(this.settings, name), '\nbind 127.0.0.1 -::1\n'); // only on this machine
     this.passwords = Object.fromEntries(USERS.map((user) => [user, [randomBytes(16).toString('hex')]]));
     this.authority = makeAuthority(join(folder, 'authority'));
     issue(this.authority, join(folder, 'client'), NAMES, ['clientAuth']);
@@ -132,7 +132,7 @@ class Component {
     return [...this.servers, ...this.sentinels];
   }
 
-  /** A new certificate for every pod, or the one there is. */
+  /** Writes a new certificate for every pod, or the existing one. */
   mountCertificates() {
     issue(this.authority, join(this.folder, 'server'), NAMES, ['serverAuth', 'clientAuth']);
     const files = Object.fromEntries(['tls.crt', 'tls.key', 'ca.crt'].map((name) => [name, readFileSync(join(this.folder, 'server', name))]));
@@ -144,7 +144,7 @@ class Component {
     for (const pod of this.pods) mountFiles(join(pod.folder, 'users'), files);
   }
 
-  /** The address for a user, as a Secret holds it. */
+  /** The address for a user, as in a Secret. */
   address(user = 'session-svc') {
     const client = join(this.folder, 'client');
     const [password] = this.passwords[user];
@@ -152,13 +152,13 @@ class Component {
       + `&ca_file=${client}/ca.crt&cert_file=${client}/tls.crt&key_file=${client}/tls.key`;
   }
 
-  /** The pod that a majority of the Sentinels names. */
+  /** The master according to a majority of the Sentinels. */
   async master() {
     const named = await Promise.all(this.sentinels.map(async (one) => (await one.ask(['sentinel', 'get-master-addr-by-name', 'sessions'])).split('\n')[1]));
     return this.servers.find(({ port }) => named.filter((one) => one === String(port)).length * 2 > this.sentinels.length);
   }
 
-  /** Until everybody agrees: a master is named and calls itself one, its replicas have all it has, and every Sentinel knows them. */
+  /** Waits until all agree: a named master, replicas without lag, and Sentinels that know all of them. */
   settled() {
     const agreed = async () => {
       const master = await this.master();
@@ -179,7 +179,7 @@ class Component {
   }
 }
 
-/** Starts three servers and three Sentinels, all at once. `shell` runs the scripts. */
+/** Starts three servers and three Sentinels in parallel. `shell` runs the scripts. */
 export async function startRedisPods({ shell = ['sh'] } = {}) {
   const component = new Component(mkdtempSync(join(tmpdir(), 'vestibule-redis-pods-')), shell);
   for (const at of [0, 1, 2]) component.servers.push(new Pod(component, `redis-${at}`, 'start-redis.sh', await freePort()));

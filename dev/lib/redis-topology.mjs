@@ -1,4 +1,4 @@
-// Redis with replicas, on loopback: behind Sentinels, or as a cluster; and the failovers an operator or an accident makes.
+// Redis with replicas on loopback, behind Sentinels or as a cluster, with planned and accidental failovers.
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
@@ -10,17 +10,17 @@ import { Child } from './child.mjs';
 import { freePort, until } from './net.mjs';
 
 const MASTER = 'sessions';
-const AGREEMENT_MS = 60_000; // until servers that were started, or failed over, know everything again
+const AGREEMENT_MS = 60_000; // until servers know each other after a start or a failover
 const ASK_MS = 2_000;
-const EVENTS = 'vestibule:e'; // in a cluster, the master that has this key fails: like every other it has a share of the events
+const EVENTS = 'vestibule:e'; // in a cluster, the master with this key fails: it holds a share of the events, as all do
 
-// What docs/operating.md says to set.
+// The settings that docs/operating.md recommends.
 const SETTINGS = ['--min-replicas-to-write', '1', '--min-replicas-max-lag', '3', '--repl-diskless-sync-delay', '0'];
 const DOWN_AFTER_MS = 1_500;
 const REPLICAS = 2;
 const MASTERS = 3;
 
-/** What a server answers to an inline command; empty when it does not. */
+/** A server's response to an inline command; empty without a response. */
 export function ask(port, command) {
   return new Promise((resolve) => {
     let text = '';
@@ -46,7 +46,7 @@ class Server {
     return this.child?.stop('SIGKILL');
   }
 
-  /** Takes it away, as an accident would: killed, or frozen as it is. */
+  /** Removes a server as an accident would: kills or freezes it. */
   async goDown(kind) {
     this.frozen = kind === 'frozen';
     if (this.frozen) this.child.signal('SIGSTOP');
@@ -62,7 +62,7 @@ class Server {
 const PLAIN = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', ...SETTINGS];
 const server = async (folder, name, args) => new Server(folder, name, await freePort(), [...PLAIN, ...args]);
 
-/** A server that others reach by a front of the caller's, where there is one; `argsOf` gets that port. */
+/** A server, behind the caller's port if there is one; `argsOf` receives that port. */
 async function fronted(folder, name, argsOf, { front, onStart, logs }) {
   const port = await freePort();
   const seen = (await front?.(name, port)) ?? port;

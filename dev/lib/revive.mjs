@@ -1,15 +1,15 @@
-// Starts a process of the stack again that ended without being asked to, and gives up on one that keeps ending.
+// Restarts a stack process that ended unexpectedly, and gives up if it keeps ending.
 import { pause } from './net.mjs';
 
-const RESTARTS = 5; // in a row; a sixth end within the window is a fault that starting again does not mend
-const WINDOW_MS = 60_000; // an end that is longer ago is forgotten
+const RESTARTS = 5; // in a row; after a sixth end within the window, a restart does not help
+const WINDOW_MS = 60_000; // earlier ends do not count
 const STEP_MS = 500; // the wait grows by this much, so that a process that cannot start does not keep a core busy
 
 const reasonOf = ({ code, signal }) => signal ?? `code ${code}`;
 
 /**
- * Returns what to call when a process ended: `name`, how it `ended`, the `log` of its last words and `start`, which starts it and
- * waits until it is ready. `say` gets a line for each step, `giveUp` the reason when a process keeps ending.
+ * Returns a function to call when a process ended: its `name`, how it `ended`, the end of its `log`, and `start`,
+ * which restarts it and waits until it is ready. `say` receives each step, `giveUp` the reason to give up.
  */
 export function reviver({ say, giveUp, isStopping, now = Date.now, wait = pause }) {
   const ends = new Map();

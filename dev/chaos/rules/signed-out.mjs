@@ -2,7 +2,7 @@
 import { saysOver } from '../answers.mjs';
 import { isOfStore } from '../excuses.mjs';
 
-const LAG_MS = 4_000; // min-replicas-max-lag plus a second: how long an isolated master accepts writes (docs/operating.md)
+const LAG_MS = 4_000; // min-replicas-max-lag + 1 s: how long an isolated master accepts writes (docs/operating.md)
 const SILENT = ['stop', 'stop-master', 'isolate', 'hold', 'hold-one-way', 'delay'];
 const CONNECTED_MS = 50; // the replication lag of a master at its kill
 

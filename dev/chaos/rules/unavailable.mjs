@@ -3,7 +3,7 @@
 import { saysOver } from '../answers.mjs';
 import { faultsWithin, isOverloaded, stalledMs } from '../excuses.mjs';
 
-export const RECOVERY_MS = 5_000; // a connection is retried within seconds, and a lease of a debug build expires after three
+export const RECOVERY_MS = 5_000; // connections retry within seconds, and a debug build's lease lasts three
 const ANSWER_MS = 10_000; // twice the longest deadline of an edge
 const GRPC_AWAY = [4, 14]; // DEADLINE_EXCEEDED, UNAVAILABLE
 const WELL = { me: [200, 204], status: [200], app: [200, 401], 'sign-out': [302], 'sign-in': [302], 'end-others': [200], 'provider-sign-out': [200, 303] };

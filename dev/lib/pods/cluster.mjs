@@ -1,5 +1,5 @@
-// The manifests of an overlay as pods of podman on one network. Services are aliases of its name server; two ports of this machine lead
-// to the edge and the provider, as `kubectl port-forward` does. NetworkPolicies are not applied: dev/tests/kubernetes judges them.
+// Runs the manifests of an overlay as podman pods on one network. Services are aliases of its name server. Two ports
+// of this machine lead to edge and provider. NetworkPolicies are not applied: dev/tests/kubernetes checks them.
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -26,12 +26,12 @@ async function forward(port, targets) {
 }
 
 export class Cluster {
-  /** `overlay` is a folder of kustomize; `image(name)` says which local image stands for one of the manifests. */
+  /** `overlay` is a kustomize folder; `image(name)` maps an image of the manifests to a local image. */
   constructor({ overlay, image }) {
     Object.assign(this, { image, objects: render(overlay), prefix: `${PREFIX}-${process.pid}`, workloads: new Map(), forwards: [], number: 0 });
   }
 
-  /** Makes the network and starts every workload. Returns once all pods are ready. */
+  /** Creates the network and starts all workloads. Returns once all pods are ready. */
   async start() {
     if (process.getuid?.() !== 0) throw new Problem('pods need root: their addresses are reached from this machine');
     await this.#removeLeftovers();
@@ -65,7 +65,7 @@ export class Cluster {
     return [...this.workloads.values()].flatMap(({ pods }) => pods);
   }
 
-  /** Replaces a pod as a rollout of a Deployment does: the new one is ready first. Returns the exit codes of the old one. */
+  /** Replaces a pod as a Deployment's rollout does: the new one is ready first. Returns the old pod's exit codes. */
   async replace(name, old) {
     const workload = this.workloads.get(name);
     const fresh = this.#newPod(workload.object, old.name);
@@ -75,7 +75,7 @@ export class Cluster {
     return old.delete();
   }
 
-  /** Deletes a pod of a StatefulSet and starts it again on its volumes, with another address. Returns the exit codes of the old one. */
+  /** Deletes a StatefulSet's pod and restarts it with its volumes and a new address. Returns the old pod's exit codes. */
   async recreate(name, old) {
     const workload = this.workloads.get(name);
     const codes = await old.delete();
@@ -86,12 +86,12 @@ export class Cluster {
     return codes;
   }
 
-  /** Makes a port of loopback lead to the pods of a workload. */
+  /** Forwards a port of loopback to the pods of a workload. */
   async forward(port, name) {
     this.forwards.push(await forward(port, () => this.podsOf(name).map(({ ip }) => ({ host: ip, port }))));
   }
 
-  /** Removes the pods of runs that were killed themselves. */
+  /** Removes the pods of runs that were killed. */
   async #removeLeftovers() {
     const isOver = (name) => {
       try { process.kill(Number(name.slice(PREFIX.length + 1).split('-')[0]), 0); } catch { return true; }

@@ -1,4 +1,4 @@
-// Rendered manifests as objects, and what they say of a container. What the manifests do not use is an error.
+// Rendered manifests as objects, and the settings of their containers. Unsupported fields raise an error.
 import { spawnSync } from 'node:child_process';
 
 import { Problem } from '../build.mjs';
@@ -18,27 +18,27 @@ export function render(overlay) {
   return json.split(/^(?=\{)/m).filter((part) => part.trim()).map((part) => JSON.parse(part));
 }
 
-/** A finder of objects: `find(kind, name)` in one namespace. */
+/** Returns `find(kind, name)` for the objects of one namespace. */
 export const finder = (objects, namespace) => (kind, name) => {
   const found = objects.find((object) => object.kind === kind && object.metadata.name === name && object.metadata.namespace === namespace);
   if (!found) throw new Problem(`there is no ${kind} ${name} in ${namespace}`);
   return found;
 };
 
-/** What a ConfigMap or a Secret holds: key → bytes. */
+/** The content of a ConfigMap or a Secret: key → bytes. */
 export const contentsOf = ({ kind, data = {} }) => Object.entries(data).map(([key, value]) => [key, Buffer.from(value, kind === 'Secret' ? 'base64' : 'utf8')]);
 
-/** Bytes of a quantity such as `128Mi`. */
+/** The bytes of a quantity such as `128Mi`. */
 function bytesOf(quantity) {
   const [, count, unit] = /^(\d+)(Ki|Mi|Gi)$/.exec(quantity) ?? [];
   if (!unit) throw new Problem(`${quantity} is no quantity of memory that is known here`);
   return Number(count) * UNITS[unit];
 }
 
-/** `$(NAME)` becomes the value of the variable. */
+/** Replaces `$(NAME)` with the value of the variable. */
 const expand = (text, env) => text.replaceAll(/\$\(([^)]+)\)/g, (whole, name) => env[name] ?? whole);
 
-/** The variables of a container, in the order in which Kubernetes reads them. */
+/** The variables of a container, in the order that Kubernetes uses. */
 function environment({ name: container, env: listed = [], envFrom = [] }, pod, find) {
   const env = {};
   for (const { configMapRef } of envFrom) for (const [key, value] of contentsOf(find('ConfigMap', configMapRef.name))) env[key] = value.toString();
@@ -53,7 +53,7 @@ function environment({ name: container, env: listed = [], envFrom = [] }, pod, f
   return env;
 }
 
-/** The arguments of `podman create` for one container of a pod; `image(name)` says which local image stands for one of the manifests. */
+/** The arguments of `podman create` for one container; `image(name)` maps a manifest's image to a local one. */
 export function createArguments(container, pod, { find, image }) {
   const { spec } = pod.template;
   const env = environment(container, pod, find);

@@ -1,4 +1,4 @@
-// One pod on podman: its volumes, its containers, its probes, its end. podman restarts a container that ended, as the kubelet does.
+// One pod on podman: its volumes, containers, probes and end. podman restarts ended containers, as the kubelet does.
 import { execFile } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -35,7 +35,7 @@ const answersTcp = (host, port) => new Promise((resolve) => {
 });
 
 export class Pod {
-  /** `cluster` has objects, images, network and a folder; `claims` are the names of volumes that outlive the pod. */
+  /** `cluster` has objects, images, network and folder; `claims` names the volumes that outlive the pod. */
   constructor(cluster, { name, template, claims, aliases, ip, number, find }) {
     Object.assign(this, { cluster, name, template, claims, aliases, ip, find });
     this.id = `${cluster.prefix}-${name}-${number}`;
@@ -68,7 +68,7 @@ export class Pod {
     return folder;
   }
 
-  /** A folder with the files of a ConfigMap or a Secret, or an empty one. The group of the pod may read what the owner may. */
+  /** A folder with the files of a ConfigMap or Secret, or an empty one. The pod's group may read what the owner may. */
   #makeVolume({ name, configMap, secret, emptyDir }, group) {
     if (!configMap && !secret && !emptyDir) throw new Problem(`${this.name}: the volume ${name} is of a kind that is not known here`);
     const folder = this.#makeFolder(join(this.folder, name), group);
@@ -82,7 +82,7 @@ export class Pod {
     return folder;
   }
 
-  /** Whether a probe succeeds now; a container without it is fine. */
+  /** Whether a probe succeeds now; a container without this probe passes. */
   async succeeds(container, probe) {
     if (!probe) return true;
     if (probe.exec) return podman('exec', this.idOf(container), ...probe.exec.command).then(() => true, () => false);
@@ -109,7 +109,7 @@ export class Pod {
     return this;
   }
 
-  /** Ends the first process of a container as the kernel would, and waits until podman has started it again. */
+  /** Kills the first process of a container as the kernel would, and waits until podman has restarted it. */
   async kill(container = this.containers[0]) {
     const pid = () => podman('inspect', '--format', '{{.State.Pid}}', this.idOf(container)).then(Number);
     const killed = await pid();
@@ -119,7 +119,7 @@ export class Pod {
     await until(READY_MS, isBack, () => `${this.name} is not started again`);
   }
 
-  /** Ends the pod as its deletion does; returns the exit code of each container. 137 means that the grace period was too short. */
+  /** Ends the pod as a deletion does; returns each container's exit code. 137 means that the grace period was too short. */
   async delete() {
     const ids = this.containers.map((container) => this.idOf(container));
     await podman('stop', '--time', String(this.template.spec.terminationGracePeriodSeconds ?? 30), ...ids);
