@@ -40,7 +40,7 @@ export function limitMemory(bytes) {
     }
     const processes = () => readFileSync(join(group, 'cgroup.procs'), 'utf8').trim();
     return {
-      /** The command that starts a program under the limit from its first instruction, because programs read it at start. */
+      /** The command that starts a program under the limit from its first instruction on. */
       within: (command, args) => ['/bin/sh', ['-c', 'echo $$ > "$0" && exec "$@"', join(group, 'cgroup.procs'), command, ...args]],
       /** The ids of its processes. */
       processes,

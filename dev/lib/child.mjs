@@ -20,7 +20,7 @@ function tellReaper(line) {
   reaper.stdin.write(`${line}\n`);
 }
 
-/** One running program. `exited` resolves with `{code, signal}`; `output` is the last of what it wrote,
+/** One running program. `exited` resolves with `{code, signal}`; `output` is the end of its output,
  * `firstLine` a promise of the first line on its standard output. */
 export class Child {
   /** Starts `command` in a new process group. `logFile` receives a copy of its output, `onLine` each line. */

@@ -18,7 +18,7 @@ function licencesOf({ license, license_file: file }) {
   return file ? [{ license: { name: file } }] : [];
 }
 
-/** The bill as text: every crate that is linked into `program` of the package in `folder`, with licence and digest. */
+/** The bill as text: every crate linked into `program` of the package in `folder`, with licence and digest. */
 export function cratesBill(folder, program, features = []) {
   const args = ['metadata', '--quiet', '--locked', '--format-version', '1', '--filter-platform', TARGET, ...features];
   const { packages, resolve } = JSON.parse(execFileSync('cargo', args, { cwd: folder, encoding: 'utf8', maxBuffer: 1 << 28 }));

@@ -12,7 +12,7 @@ import { freePort, until } from './net.mjs';
 const MASTER = 'sessions';
 const AGREEMENT_MS = 60_000; // until servers know each other after a start or a failover
 const ASK_MS = 2_000;
-const EVENTS = 'vestibule:e'; // in a cluster, the master with this key fails: it holds a share of the events, as all do
+const EVENTS = 'vestibule:e'; // in a cluster, the master with this key fails; it holds a share of the events
 
 // The settings that docs/operating.md recommends.
 const SETTINGS = ['--min-replicas-to-write', '1', '--min-replicas-max-lag', '3', '--repl-diskless-sync-delay', '0'];

@@ -12,7 +12,7 @@ import {
   until,
 } from "./support.mjs";
 
-// A test that hangs must not hide the ones after it.
+// A hanging test must not hide the later ones.
 const TEST_MS = 90_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 
@@ -103,7 +103,7 @@ test("moving to a guarded page inside the app keeps the fragment over the sign-i
   await signInAtProvider(page, stack);
   await h1(page, "Profile");
   assert.equal(page.url(), `${stack.edgeUrl}/account?view=all#claims`);
-  // The call the page made before it knew that nobody is signed in may be told so.
+  // The page's first call, before the redirect, may fail with an error in the console.
   assertQuiet(seen);
 });
 
@@ -139,7 +139,7 @@ test("signing out in one tab signs out the other at once", async () => {
 
 test("two browsers see each other; one ends the other, which says so and knows the way back", async () => {
   const [first, second] = [await window(), await window()];
-  // Both tests above and this one leave sessions of the same person: somebody else signs in here.
+  // Earlier tests leave sessions of the same person, so another person signs in here.
   const grace = stack.accounts[1];
   await signIn(first.page, stack, grace);
   await first.page.getByRole("link", { name: "Your sessions", exact: true }).click();

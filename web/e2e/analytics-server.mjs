@@ -1,4 +1,4 @@
-// Stands in for a PostHog server: hands out the remote configuration, takes event and replay batches apart and keeps them.
+// A fake PostHog server: serves the remote configuration, unpacks event and replay batches, and stores them.
 import { createServer } from "node:http";
 import { gunzipSync } from "node:zlib";
 
@@ -28,7 +28,7 @@ const CONFIG = {
 
 export async function startAnalyticsServer() {
   const requests = [];
-  // Statuses to answer posts with before all is well again, by path.
+  // Error statuses for the next posts, by path; then posts succeed again.
   const failing = { "/e/": [], "/s/": [] };
   const server = createServer(async (request, response) => {
     const chunks = [];
@@ -52,7 +52,7 @@ export async function startAnalyticsServer() {
     );
   });
   server.keepAliveTimeout = 60_000; // longer than the edge keeps connections: else one may close under a request
-  // What arrived at a path and was answered so, one by one.
+  // The items that arrived at a path with this response status.
   const received = (path, status) =>
     requests
       .filter((request) => request.pathname === path && request.status === status)

@@ -1,4 +1,4 @@
-// Product analytics with the real library, through the real edge, to a server that looks at everything it gets.
+// Product analytics with the real library, through the real edge, to a server that checks everything it receives.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test as runTest } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -8,19 +8,19 @@ import { assertAccessible, atRest, browserTests, signIn, until } from "./support
 
 const folder = fileURLToPath(new URL("../test-results/screens/", import.meta.url));
 const TEST_MS = 90_000;
-// The library waits three seconds and more before it tries again.
+// The library waits at least three seconds before a retry.
 const RETRY_MS = 30_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 const { stack: start, window: open } = browserTests();
 
-/** The library sends nothing for a browser that says it is driven by a program: this one says it is not. */
+/** The library sends nothing for a browser that reports automation, so this browser reports none. */
 async function window(stack) {
   const opened = await open(stack, {
     userAgent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36",
   });
   await opened.context.addInitScript(() => {
     Object.defineProperty(navigator, "webdriver", { get: () => false });
-    Object.defineProperty(navigator, "userAgentData", { get: () => undefined }); // it names a headless browser
+    Object.defineProperty(navigator, "userAgentData", { get: () => undefined }); // it would name a headless browser
   });
   return opened;
 }
@@ -32,7 +32,7 @@ before(async () => {
   on = { edgeEnv: { EDGE_ANALYTICS_HOST: server.url, EDGE_ANALYTICS_TOKEN: "phc_browser_test" } };
 });
 after(() => server?.stop());
-// Whom earlier tests had heard from: their windows may say that they were closed when the next test is under way.
+// The people of earlier tests: their windows may send closing events during the next test.
 const earlier = new Set();
 beforeEach(() => {
   for (const { properties } of [...server.events(), ...server.replays()]) earlier.add(properties.distinct_id);
@@ -42,7 +42,7 @@ beforeEach(() => {
 const card = (page) => page.getByRole("region", { name: "How these pages are used" });
 const yes = (page) => card(page).getByRole("button", { name: "Yes, you may" }).click();
 
-/** Counts what the browser asks for that has to do with analytics. */
+/** Collects the browser's requests that concern analytics. */
 function watched(page) {
   const asked = [];
   page.on("request", (request) => {
@@ -150,7 +150,7 @@ test("agreed to: configuration, page views and replays arrive, and tell nothing 
     assert.equal(headers.authorization, undefined, pathname);
     assert.equal(headers["x-forwarded-for"], undefined, pathname);
   }
-  // Snapshots are compressed once more inside the batch.
+  // Snapshots are compressed a second time inside the batch.
   const everything = JSON.stringify([server.events(), server.replays().map(unpacked)]);
   for (const word of [
     "Ada",
@@ -228,7 +228,7 @@ test("a change of mind ends it at once", async () => {
   const { page } = await window(stack);
   await signIn(page, stack);
   await yes(page);
-  // The recorder keeps what it has until somebody does something.
+  // The recorder holds its data back until the person acts.
   const claims = page.getByRole("button", { name: /(Show|Hide) claims/ });
   await until(
     async () => (await claims.click().then(() => server.replays().length)) > 0,
@@ -248,7 +248,7 @@ test("a change of mind ends it at once", async () => {
   assert.deepEqual(views, []);
 });
 
-/** A snapshot event with the parts the recorder compressed made readable. */
+/** A snapshot event with the recorder's compressed parts unpacked. */
 function unpacked(event) {
   const open = (value) => {
     if (typeof value === "string" && value.charCodeAt(0) === 0x1f && value.charCodeAt(1) === 0x8b)

@@ -1,4 +1,4 @@
-// Session cookies that rotate, in a browser that binds nothing: its owner notices nothing until somebody uses a copy.
+// Rotating session cookies in a browser without device binding: the user notices nothing until a copy is used.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,20 +7,20 @@ import { after, test as runTest } from "node:test";
 import { Clocks } from "../../dev/chaos/clocks.mjs";
 import { browserTests, signIn, until } from "./support.mjs";
 
-// A test that hangs must not hide the ones after it.
+// A hanging test must not hide the later ones.
 const TEST_MS = 90_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 const { stack: start, window } = browserTests();
 
-const ROTATION_SECS = 120; // the least that may be set
-const GRACE_SECS = 60; // an older cookie is good for so long after the use of the new one
+const ROTATION_SECS = 120; // the smallest allowed value
+const GRACE_SECS = 60; // how long an older cookie is valid after the first use of the new one
 const PROCESSES = ["idp", "session", "edge"];
 
 const folder = mkdtempSync(join(tmpdir(), "vestibule-clocks-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 const clocks = new Clocks(folder);
 
-/** A stack that is ahead of the browsers by as much as a test says: a browser under libfaketime takes minutes for a page. */
+/** A stack whose clock is ahead of the browsers; a browser under libfaketime needs minutes for a page. */
 async function ahead() {
   const stack = await start({
     edgeEnv: { EDGE_COOKIE_ROTATION: String(ROTATION_SECS) },

@@ -1,21 +1,21 @@
-// The two kinds of cookies as the browser itself keeps them: over plain http on loopback, over TLS, with a posted answer.
+// The two kinds of cookies as a browser stores them: over plain http on loopback, over TLS, with a posted response.
 import assert from "node:assert/strict";
 import { test as runTest } from "node:test";
 import { browserTests, signInAtProvider } from "./support.mjs";
 
-// A test that hangs must not hide the ones after it.
+// A hanging test must not hide the later ones.
 const TEST_MS = 90_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 const { stack: start, window } = browserTests();
 
-// The browser's record of a cookie's end, against what the settings say; on a busy machine a page takes a while.
+// The stored expiry against the settings; on a busy machine a page takes a while.
 const PATIENCE_SECS = 120;
 const ROLLING_SECS = 86_400;
 const TRANSACTION_SECS = 3_600;
 
 const h1 = (page, name) => page.getByRole("heading", { level: 1, name }).waitFor();
 
-/** What the browser keeps for the edge's host, as the DevTools protocol tells it. */
+/** The cookies that the browser stores for the edge's host, from the DevTools protocol. */
 async function kept(context, page) {
   const devtools = await context.newCDPSession(page);
   const { cookies } = await devtools.send("Network.getAllCookies");
@@ -48,7 +48,7 @@ for (const { what, options, prefix, secure, pending } of SETTINGS) {
     const shape = ({ path, httpOnly, domain, session, priority, secure, sameSite }) => ({
       path,
       httpOnly,
-      domain, // without a leading dot: for this host alone
+      domain, // without a leading dot: for this host only
       session,
       priority,
       secure,

@@ -1,5 +1,5 @@
-// Browsers that bind their sessions to a device. Chromium does so with a certificate it trusts and, where a machine has no key store, with keys
-// in software; nothing of it shows in what pages can see, so its DevTools protocol and the edge's own records tell what happened.
+// Browsers that bind sessions to a device. Chromium needs a trusted certificate; without a key store it uses software
+// keys. Pages cannot see the binding, so its DevTools protocol and the edge's records show it.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
@@ -10,17 +10,17 @@ import { chromium } from "playwright-core";
 import { makeAuthority } from "../../dev/lib/authority.mjs";
 import { CHROMIUM, startProduct } from "./support.mjs";
 
-/** The edge's own name: bindings are kept by registrable domain, which `localhost` has none of. */
+/** The edge's host name: bindings belong to a registrable domain, and `localhost` has none. */
 export const HOST = "app.vestibule.test";
-/** Another host of its site. */
+/** Another host of the same site. */
 export const SIBLING = "other.vestibule.test";
 /** A host of another site. */
 export const ELSEWHERE = "elsewhere.test";
 
-/** What the edge believes a proof, and what it tells the browser, in seconds: the shortest that may be set. */
+/** The shortest allowed lifetime of a proof at the edge and in the browser, in seconds. */
 export const DURATION_SECS = 10;
 export const BROWSER_SECS = 9;
-/** How long a session that is offered to be bound is served without proof after its registration. */
+/** How long the edge serves a session without proof after it has offered registration. */
 export const GRACE_SECS = 30;
 
 const STEP_MS = 30_000; // several browsers at once, on two cores
@@ -36,7 +36,7 @@ const PROOF = "__Host-session_bound";
 export const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
 
 /**
- * A certificate for the edge and an authority that browsers of this folder trust. Needs openssl and certutil. Chromium takes none without a subject.
+ * A certificate for the edge, and an authority that this folder's browsers trust. Needs openssl and certutil.
  */
 export function makeTrust() {
   const folder = mkdtempSync(join(tmpdir(), "vestibule-devices-"));
@@ -68,7 +68,7 @@ export function makeTrust() {
   };
 }
 
-/** Puts an authority into the certificate database of a browser, in this folder. */
+/** Adds an authority to the certificate database of a browser in this folder. */
 export function trustIn(database, authority) {
   const certutil = (...args) =>
     execFileSync("certutil", ["-d", `sql:${database}`, ...args], { stdio: "pipe" });
@@ -78,8 +78,8 @@ export function trustIn(database, authority) {
 }
 
 /**
- * A stack over TLS at the name above whose sessions are bound for ten seconds at a time, with what its edges wrote down: `requests` and
- * `audit` records.
+ * A TLS stack at the name above, with proofs valid for ten seconds, and the records of its edges: `requests` and
+ * `audit`.
  */
 export async function startBound(trust, mode, options = {}) {
   const [requests, audit] = [[], []];
@@ -114,13 +114,13 @@ export async function startBound(trust, mode, options = {}) {
     audit,
     registrations: (status) => requests.filter(at("/api/auth/device/register", status)),
     refreshes: (status) => requests.filter(at("/api/auth/device/refresh", status)),
-    /** What became of proofs at the first edge, by outcome. */
+    /** The number of proofs at the first edge, by outcome. */
     async proofs() {
       const text = await (await fetch(`${stack.adminUrls.edge}/metrics`)).text();
       const counted = text.matchAll(/^device_proofs_total\{[^}]*outcome="(\w+)"[^}]*\} (\d+)$/gm);
       return Object.fromEntries([...counted].map(([, outcome, count]) => [outcome, Number(count)]));
     },
-    /** One request of a program that holds these cookies and no key. */
+    /** Sends one request with these cookies from a program without the key. */
     ask: (path, cookies, headers = {}) => ask(trust, new URL(path, stack.edgeUrl), cookies, headers),
   };
 }
@@ -154,7 +154,7 @@ const common = (trust, binds) => ({
   ],
 });
 
-/** A person's browser, with a profile that outlives it. `binds`: it can bind sessions to its device (yes). */
+/** A person's browser with a persistent profile. `binds`: it can bind sessions to its device (yes). */
 export async function openProfile(trust, stack, name, { binds = true } = {}) {
   const context = await chromium.launchPersistentContext(join(trust.folder, name), {
     ...common(trust, binds),
@@ -169,7 +169,7 @@ export async function openPrivately(trust, stack) {
   return observed(await browser.newContext({ baseURL: stack.edgeUrl }), stack, browser);
 }
 
-/** The window with what it saw: `answers` of the edge, `bindings` as the browser itself tells of them. */
+/** The window and its records: the edge's `answers`, and `bindings` as the browser reports them. */
 async function observed(context, stack, browser = context) {
   context.setDefaultTimeout(STEP_MS);
   const answers = [];
@@ -193,7 +193,7 @@ async function observed(context, stack, browser = context) {
     cookies: () => context.cookies(stack.edgeUrl),
     session: () => cookie(SESSION),
     proof: () => cookie(PROOF),
-    /** Whether the provider was asked for anything since `answers` were last emptied. */
+    /** Whether the browser has called the provider since `answers` was last emptied. */
     askedProvider: () => answers.some(({ origin }) => origin === new URL(stack.issuer).origin),
     refreshed: () =>
       bindings.filter(({ refreshEventDetails }) => refreshEventDetails?.refreshResult === "Refreshed"),
@@ -201,14 +201,14 @@ async function observed(context, stack, browser = context) {
   };
 }
 
-/** The status of a request that a page makes. */
+/** The status of a request from the page. */
 export const fetched = (page, path = "/api/auth/me") =>
   page.evaluate(
     (url) => fetch(url, { headers: { accept: "application/json" } }).then(({ status }) => status),
     path,
   );
 
-/** A page at each of these hosts that links to `url`. */
+/** Serves a page at each of these hosts that links to `url`. */
 export async function startLinks(url) {
   const server = http.createServer((_request, response) => {
     response.setHeader("content-type", "text/html");

@@ -1,5 +1,5 @@
-// Sessions that are bound to a device, in browsers that can bind them and in browsers that cannot: whoever has signed in goes on, a copy of the
-// cookies does not.
+// Device-bound sessions, in browsers that can bind them and in browsers that cannot: the user stays signed in, and a
+// copy of the cookies does not work.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,13 +24,13 @@ import {
 import { startFirefox } from "./firefox.mjs";
 import { assertAccessible, signInAtProvider, until } from "./support.mjs";
 
-// A test that hangs must not hide the ones after it.
+// A hanging test must not hide the later ones.
 const TEST_MS = 120_000;
-// They wait most of the time, for the end of a cookie; each has processes and browsers of its own.
+// Tests mostly wait for a cookie to expire; each has separate processes and browsers.
 const AT_ONCE = 8;
-const SIGNATURES_MAX = 6; // of Chromium, for one site in nine minutes
-const SLACK_SECS = 5; // of a machine that does eight things at once
-const NOT_MODIFIED = 304; // of a file that the browser keeps
+const SIGNATURES_MAX = 6; // Chromium's limit per site in nine minutes
+const SLACK_SECS = 5; // for a machine that runs eight tests at once
+const NOT_MODIFIED = 304; // for a file in the browser's cache
 const NEW_SECRET = "n".repeat(40);
 const BOTH = ["__Host-session", "__Host-session_bound"];
 
@@ -43,7 +43,7 @@ const names = (cookies) => cookies.map(({ name }) => name).sort();
 const bound = (page) => page.getByText("Bound to this device", { exact: true }).first().waitFor();
 
 let profiles = 0;
-/** A person's browser of its own, closed after the test. */
+/** A separate browser for a person, closed after the test. */
 async function person(t, stack, options) {
   profiles += 1;
   const profile = `profile-${profiles}`;
@@ -65,14 +65,14 @@ async function setSecret(stack, edges, secret) {
   await Promise.all(edges.map((name) => stack.start(name)));
 }
 
-/** From nothing to the session's own page. */
+/** Signs in and opens the session's page. */
 async function signIn({ page }, stack, account) {
   await page.goto("/account/session");
   await signInAtProvider(page, stack, account);
   await h1(page, "This session");
 }
 
-/** Waits until the browser has dropped its proof, which it does by the clock. */
+/** Waits until the browser has dropped its proof, which happens on a timer. */
 const lapsed = (browser) =>
   until(
     async () => !(await browser.proof()),
@@ -80,7 +80,7 @@ const lapsed = (browser) =>
     (BROWSER_SECS + SLACK_SECS) * 1_000,
   );
 
-/** The page works without a sign-in, for twice as long as the browser is told and longer. */
+/** Checks that the page works without a sign-in for more than twice the proof's lifetime in the browser. */
 async function goesOn(browser) {
   browser.answers.splice(0);
   for (const [path, heading] of [
@@ -100,7 +100,7 @@ async function goesOn(browser) {
   assert.ok(!browser.askedProvider());
 }
 
-/** No request came without proof, as far as the first edge has seen. */
+/** Checks that the first edge has seen no request without proof. */
 async function assertAllProven(stack) {
   const { missing = 0, skipped = 0, not_bound = 0 } = await stack.proofs();
   assert.deepEqual({ missing, skipped, not_bound }, { missing: 0, skipped: 0, not_bound: 0 });
@@ -133,7 +133,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     const stack = await start(t, "offer");
     const owner = await person(t, stack);
     await signIn(owner, stack);
-    const thief = await person(t, stack); // a browser takes longer to start than the copy is good for, on a busy machine
+    const thief = await person(t, stack); // on a busy machine, a browser starts too slowly for the copy's lifetime
     await pause(GRACE_SECS);
     assert.equal(await fetched(owner.page), 200);
     const copied = await owner.cookies();
@@ -188,7 +188,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     const stack = await start(t, "require");
     const browser = await person(t, stack, { binds: false });
     const { page } = browser;
-    await page.route("**/api/auth/device?*", (route) => route.abort("aborted")); // it asks for itself: not while it is looked at
+    await page.route("**/api/auth/device?*", (route) => route.abort("aborted")); // the page must not refresh its proof while the test looks at it
     await page.goto("/account/session?n=1");
     await signInAtProvider(page, stack);
     await h1(page, "One moment");
@@ -209,7 +209,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     assert.equal((await stack.ask("/api/auth/me", await browser.cookies())).status, 204);
     assert.deepEqual([browser.bindings.length, stack.registrations().length], [0, 0]);
 
-    // No proof, no ID token for the provider: it asks.
+    // Without a proof there is no ID token for the provider, so the provider asks.
     await page.goto("/api/auth/logout");
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.waitForURL((url) => url.origin === stack.edgeUrl);
@@ -256,7 +256,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     await signIn(browser, stack);
     const [first] = browser.bindings;
     assert.equal(first.creationEventDetails.fetchResult, "Success");
-    await browser.context.clearCookies({ domain: new URL(stack.issuer).hostname }); // the provider forgets who that was
+    await browser.context.clearCookies({ domain: new URL(stack.issuer).hostname }); // the provider forgets the person
     await browser.page.goto("/api/auth/login?returnTo=/account");
     await signInAtProvider(browser.page, stack, stack.accounts[1]);
     await browser.page.getByText(stack.accounts[1].email, { exact: true }).waitFor();
@@ -350,7 +350,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     assert.ok(!statuses.has(204) && !statuses.has(302) && !statuses.has(401), [...statuses].join());
     assert.ok(await browser.session());
     await stack.start("session");
-    // The browser waits longer from one failure to the next before it asks again.
+    // The browser's wait before a retry grows with each failure.
     await until(async () => (await fetched(browser.page)) === 200, "the browser goes on", 30_000);
     await other.close();
     await browser.page.goto("/account");
@@ -364,7 +364,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     ["an hour slow", "+3600"],
   ]) {
     test(`a browser whose clock is ${what} binds and goes on`, async (t) => {
-      // Everybody else's clock is set: a browser under libfaketime takes minutes for a page.
+      // Set the clock of all other processes: a browser under libfaketime needs minutes for a page.
       const clock = { LD_PRELOAD: libfaketime(), FAKETIME: others, DONT_FAKE_MONOTONIC: "1" };
       const stack = await start(t, "require", { env: { idp: clock, session: clock, edge: clock } });
       const browser = await person(t, stack);
@@ -426,7 +426,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     assert.ok(await browser.session());
     assert.ok((await stack.proofs()).skipped > 0);
 
-    // It counts as long as it runs.
+    // The limit lasts as long as the browser runs.
     await browser.close();
     const later = await openProfile(trust, stack, browser.profile);
     t.after(() => later.close());

@@ -1,4 +1,4 @@
-// Debian's Firefox, driven by its own protocol (Marionette, which needs a socket and nothing else): as much of it as a sign-in needs.
+// Debian's Firefox over its Marionette protocol, which needs only a socket: the subset that a sign-in needs.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
@@ -7,13 +7,13 @@ import { until } from "./support.mjs";
 
 const FIREFOX = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
 const ELEMENT = "element-6066-11e4-a52e-4f735466cecf"; // WebDriver, section "Elements"
-const STEP_MS = 30_000; // it starts beside other browsers, on two cores
+const STEP_MS = 30_000; // it starts together with other browsers, on two cores
 
-/** Starts it with a profile in this folder, in which `names` lead to this machine. */
+/** Starts it with a profile in this folder, and resolves `names` to this machine. */
 export async function startFirefox(folder, names) {
   mkdirSync(folder, { recursive: true });
   const preferences = {
-    "marionette.port": 0, // a free one, which it writes down
+    "marionette.port": 0, // a free port, which it writes down
     "network.dns.localDomains": names.join(),
     "network.proxy.type": 0,
     "app.normandy.enabled": false,
@@ -51,7 +51,7 @@ function window({ send, close }, child) {
     goto: (url) => send("WebDriver:Navigate", { url }),
     url: async () => (await send("WebDriver:GetCurrentURL", {})).value,
     cookies: () => send("WebDriver:GetCookies", {}),
-    /** Runs the body of a function in the page, and waits for what it returns. */
+    /** Runs a function body in the page, and waits for its result. */
     run,
     heading: () => run("return document.querySelector('h1')?.textContent"),
     fill: async (selector, text) => send("WebDriver:ElementSendKeys", { id: await find(selector), text }),
@@ -64,7 +64,7 @@ function window({ send, close }, child) {
   };
 }
 
-/** Its protocol: `length:[0, id, command, parameters]` there, `length:[1, id, error, result]` back, after a greeting. */
+/** The protocol: `length:[0, id, command, parameters]` out, `length:[1, id, error, result]` back, after a greeting. */
 async function connect(port) {
   const socket = net.connect(port, "127.0.0.1");
   const waiting = new Map();

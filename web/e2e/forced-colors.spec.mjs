@@ -1,4 +1,4 @@
-// Forced colours (Windows' high contrast): the system's colours alone, and everything that colours said is still to be seen.
+// Forced colours (Windows' high contrast): with system colours only, all information stays visible.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { test as runTest } from "node:test";
@@ -19,7 +19,7 @@ async function forced(options) {
 }
 const styleOf = (locator, ...names) =>
   locator.evaluate((node, wanted) => wanted.map((name) => getComputedStyle(node)[name]), names);
-/** The colour of the page: something of the same colour is invisible. */
+/** The background colour of the page: elements in this colour are invisible. */
 const canvasOf = async (page) => (await styleOf(page.locator("body"), "backgroundColor"))[0];
 
 for (const colorScheme of ["light", "dark"]) {
@@ -79,7 +79,7 @@ for (const colorScheme of ["light", "dark"]) {
 test("the buttons of the edge's own pages keep an outline", async () => {
   const { page, expects } = await forced();
   expects(/status of 4\d\d/);
-  // A browser that is signed in is led on from there.
+  // A signed-in browser is redirected from there.
   await page.context().clearCookies();
   await page.goto("/api/auth/callback?error=access_denied&state=unknown");
   const [style, color] = await styleOf(

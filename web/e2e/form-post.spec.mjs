@@ -1,9 +1,9 @@
-// The provider's answer posted from another site: what browsers send with such a request decides whether it works.
+// The provider posts its response from another site: it works only with the headers that browsers really send.
 import assert from "node:assert/strict";
 import { test as runTest } from "node:test";
 import { browserTests, signIn, signInAtProvider } from "./support.mjs";
 
-// A test that hangs must not hide the ones after it.
+// A hanging test must not hide the later ones.
 const TEST_MS = 90_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 const { stack: start, window } = browserTests();
@@ -11,7 +11,7 @@ const { stack: start, window } = browserTests();
 const h1 = (page, name) => page.getByRole("heading", { level: 1, name }).waitFor();
 const posted = (tls) => start({ host: "localhost", tls, edgeEnv: { OIDC_RESPONSE_MODE: "form_post" } });
 
-/** The callbacks a context asks for, each with the headers the browser really sent. */
+/** The callback requests of a context, each with the headers that the browser really sent. */
 function callbacks(context) {
   const seen = [];
   context.on("request", (request) => {

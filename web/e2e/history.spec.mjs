@@ -1,4 +1,4 @@
-// Back, Forward and Reload around signing in and out: nothing is sent twice, nothing private comes back.
+// Back, Forward and Reload around sign-in and sign-out: no request repeats, and no private data reappears.
 import assert from "node:assert/strict";
 import { test as runTest } from "node:test";
 import {
@@ -11,7 +11,7 @@ import {
   until,
 } from "./support.mjs";
 
-// A test that hangs must not hide the ones after it.
+// A hanging test must not hide the later ones.
 const TEST_MS = 90_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 const { stack: start, window } = browserTests();
@@ -19,10 +19,10 @@ const { stack: start, window } = browserTests();
 // The edge on another site than the provider, as in production.
 const apart = () => start({ host: "localhost" });
 const h1 = (page, name) => page.getByRole("heading", { level: 1, name }).waitFor();
-// The browser itself notes the status of a page it was given.
+// The browser records the status of each page.
 const REFUSED = /status of 400/;
 
-/** Every callback the context's pages ask for, as they happen. */
+/** Collects the callback requests of the context's pages. */
 function callbacks(context) {
   const asked = [];
   context.on("request", (request) => {
@@ -37,7 +37,7 @@ test("Back after signing in leads to the page before, still signed in, and redee
   const stack = await apart();
   const { context, page } = await window(stack);
   await signIn(page, stack);
-  // The provider knows this browser now: the next sign-in passes it without a page of its own.
+  // The provider now knows this browser: the next sign-in shows no provider page.
   await page.goto("/");
   await page.getByText("You are signed in.").waitFor();
   const asked = callbacks(context);
@@ -98,14 +98,14 @@ test("a sign-in cancelled at the provider says so, also when the page is loaded 
   assert.equal((await page.reload()).status(), 400);
   await page.getByText("it was finished already").waitFor();
   assert.equal(await me(context, stack), 204);
-  // The page as it was before the reload knew where the visitor wanted to go.
+  // Continue at the address that the page linked to before the reload.
   await page.goto(way);
   await signInAtProvider(page, stack);
   await h1(page, "This session");
   assert.equal(page.url(), `${stack.edgeUrl}/account/session?n=1`);
 });
 
-/** Goes back until a page of ours with this path, or the provider's sign-in page that guards it, is there. */
+/** Goes back to a page of ours with this path, or to the provider's sign-in page in front of it. */
 async function backTo(page, stack, path) {
   for (let steps = 0; steps < 8; steps += 1) {
     const from = await page.evaluate(() => performance.timeOrigin);

@@ -1,4 +1,4 @@
-// A form that meets a dead session, in a real browser: it comes back after the sign-in, to its person alone, as it was.
+// A form sent with an expired session, in a real browser: it returns unchanged after sign-in, only to its author.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test as runTest } from "node:test";
 import { assertAccessible, browserTests, signInAtProvider } from "./support.mjs";
 
-// A test that hangs must not hide the ones after it.
+// A hanging test must not hide the later ones.
 const TEST_MS = 90_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 const { stack: start, window } = browserTests();
@@ -55,7 +55,7 @@ after(() => {
 
 const h1 = (page, name) => page.getByRole("heading", { level: 1, name }).waitFor();
 
-/** Everything the browser holds is gone but what a session leaves behind when it expires. */
+/** Removes everything from the browser except what an expired session leaves behind. */
 async function expire(context, { alsoAtProvider = false } = {}) {
   if (!alsoAtProvider) return context.clearCookies({ name: "session" });
   const cookies = await context.cookies();

@@ -1,6 +1,6 @@
-// How fast the app feels on the real stack: what a first load weighs and takes, and how long after a click the next picture is
-// there. Reported, not judged: it depends on the machine. Usage: npm run measure (add --json for a program,
-// --profile for other builds of the services than debug)
+// Measures the app on the real stack: size and time of a first load, and the time from a click to the next picture.
+// Reports without judging, because the figures depend on the machine. Usage: npm run measure (add --json for a
+// program, --profile for other builds of the services than debug)
 import { parseArgs } from "node:util";
 
 import { STATES } from "./states.mjs";
@@ -19,7 +19,7 @@ const spread = (values) => ({
   max: Math.round(Math.max(...values)),
 });
 
-/** Milliseconds from the click until the second frame after it: the first that is sure to show what it did. */
+/** Milliseconds from the click to the second frame after it, which is the first that surely shows the effect. */
 const click = (locator) =>
   locator.evaluate(
     (element) =>

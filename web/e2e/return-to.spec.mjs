@@ -1,16 +1,16 @@
-// Where a sign-in lands when somebody hostile wrote the returnTo, judged by the browser itself: it goes where it is sent.
+// Where a sign-in with a hostile returnTo ends, according to the browser itself.
 import assert from "node:assert/strict";
 import { test as runTest } from "node:test";
 import { browserTests, signIn, signInAtProvider } from "./support.mjs";
 
-// A test that hangs must not hide the ones after it: thirty sign-ins in one.
+// A hanging test must not hide the later ones: thirty sign-ins in one.
 const TEST_MS = 240_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 const { stack: start, window } = browserTests();
 
 const apart = () => start({ host: "localhost", edgeEnv: { EDGE_RATE_LIMIT_LOGIN: "0" } });
 
-/** As they stand in the address, so with what a browser would encode encoded. */
+/** As in an address, with the encoding that a browser uses. */
 const HOSTILE = [
   "https://evil.example/",
   "//evil.example/x",
@@ -54,7 +54,7 @@ const made = (stack) => {
   return HOSTILE.map((text) => text.replace("EDGE", stack.edgeUrl).replace("HOST", host));
 };
 
-/** Every origin that the context's pages were sent to. */
+/** Every origin that the context's pages visited. */
 function visited(context) {
   const origins = new Set();
   context.on("request", (request) => {

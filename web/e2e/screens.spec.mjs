@@ -1,6 +1,6 @@
-// Every page and state in both themes and at two widths: nothing for axe to find, nothing wider than the window, nothing in
-// the console, and a picture of each in test-results/screens (not committed) to be looked at.
-// ONLY=account,sessions takes some of them.
+// Every page and state in both themes and at two widths: no axe findings, no horizontal overflow, no console output.
+// Saves a picture of each in test-results/screens (not committed) for review.
+// ONLY=account,sessions selects some of them.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { test } from "node:test";
@@ -17,7 +17,7 @@ mkdirSync(folder, { recursive: true });
 
 const { stack: start, window } = browserTests();
 
-/** The cookies of somebody who has signed in, once for all states. */
+/** The cookies of a signed-in person, obtained once for all states. */
 let cookies;
 async function signedIn(stack) {
   if (!cookies) {

@@ -1,4 +1,4 @@
-// The picture of docs/web.md. Usage: npm run screenshots. Pictures of every page and state come from screens.spec.mjs.
+// The picture in docs/web.md. Usage: npm run screenshots. screens.spec.mjs takes pictures of every page and state.
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { STATES } from "./states.mjs";

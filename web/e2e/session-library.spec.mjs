@@ -1,5 +1,5 @@
-// The session library as another team gets it: packed, installed into an app that knows nothing of this one, built, and
-// used in a browser behind the real edge. One app renders in the browser, one by Next.js on a server.
+// The session library as another team receives it: packed, installed into a separate app, built, and used in a browser
+// behind the real edge. One app renders in the browser, one with Next.js on a server.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import {
@@ -23,7 +23,7 @@ const web = fileURLToPath(new URL("..", import.meta.url));
 const work = mkdtempSync(join(tmpdir(), "vestibule-consumer-"));
 const app = join(work, "app");
 const TEST_MS = 60_000;
-// Next.js is installed and built: half a minute each on a free machine.
+// Installing and building Next.js takes half a minute each on an idle machine.
 const NEXT_MS = 300_000;
 
 const run = (command, args, cwd) => execFileSync(command, args, { cwd, encoding: "utf8" });
@@ -31,7 +31,7 @@ const bin = (name) => join(web, "node_modules/.bin", name);
 let stack;
 let browser;
 
-/** What a package manager does with the packed file. */
+/** Installs the packed file as a package manager does. */
 function installSession(folder) {
   const [tarball] = readdirSync(work).filter((name) => name.endsWith(".tgz"));
   const home = join(folder, "node_modules/@vestibule/session");
@@ -44,7 +44,7 @@ before(async () => {
   run("npm", ["pack", "--silent", "--pack-destination", work, "./session"], web);
   cpSync(join(web, "session/example"), app, { recursive: true });
   installSession(app);
-  // Everything else it needs is already on this machine.
+  // All other dependencies are already on this machine.
   mkdirSync(join(app, "node_modules/@types"), { recursive: true });
   for (const name of [
     "react",

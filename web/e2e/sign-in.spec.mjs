@@ -1,15 +1,15 @@
-// Signing in and out in more tabs than one, and moving through the history afterwards.
+// Sign-in and sign-out in several tabs, and moves through the history afterwards.
 import assert from "node:assert/strict";
 import { test as runTest } from "node:test";
 import { browserTests, signIn, signInAtProvider } from "./support.mjs";
 
-// A test that hangs must not hide the ones after it.
+// A hanging test must not hide the later ones.
 const TEST_MS = 90_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 const { stack: start, window } = browserTests();
 
 const h1 = (page, name) => page.getByRole("heading", { level: 1, name }).waitFor();
-// The edge on another site than the provider, as in production: neither sees the other's cookies.
+// The edge on another site than the provider, as in production: neither receives the other's cookies.
 const apart = () => start({ host: "localhost" });
 const atProvider = (page, stack) => page.waitForURL((url) => url.href.startsWith(stack.issuer));
 const cookieNames = async (context, stack) =>
@@ -17,7 +17,7 @@ const cookieNames = async (context, stack) =>
 const sessionCookie = async (context, stack) =>
   (await context.cookies(stack.edgeUrl)).find(({ name }) => name === "session")?.value;
 
-/** Opens a guarded page in a tab of its own and waits for the provider's sign-in page. */
+/** Opens a guarded page in a new tab and waits for the provider's sign-in page. */
 async function beginAt(context, stack, path) {
   const tab = await context.newPage();
   await tab.goto(path);
@@ -99,7 +99,7 @@ test("a tab whose session is replaced by a sign-in in another tab goes on with t
   assert.notEqual(await sessionCookie(context, stack), before);
   await page.getByRole("link", { name: "Your sessions", exact: true }).click();
   await page.getByText("This browser").waitFor();
-  // Another browser ends the new session: a tab that still listened to the old one would not notice.
+  // Another browser ends the new session: a tab that still watched the old session would not notice.
   const elsewhere = await window(stack);
   await signIn(elsewhere.page, stack);
   await elsewhere.page.getByRole("link", { name: "Your sessions", exact: true }).click();

@@ -1,5 +1,5 @@
-// Every page and every state a person can meet, and how to get there on the real stack. Where the real thing cannot be
-// brought about at will (a name of a hundred letters, an answer that never comes), the answer alone is replaced.
+// Every page and state of the app, and how to reach it on the real stack. If the real stack cannot produce a state
+// on demand (a name of a hundred letters, a missing response), the test replaces only the response.
 const ME = "**/api/auth/me*";
 const RPC = "**/session.v1.BrowserSessionService/*";
 const CURRENT = "**/session.v1.BrowserSessionService/GetCurrentSession";
@@ -10,7 +10,7 @@ export const LONG_NAME =
   "Wolfeschlegelsteinhausenbergerdorff-Featherstonehaugh Adolph Blaine Charles David Earl Frederick Gerald";
 export const ARABIC_NAME = "محمد بن موسى الخوارزمي";
 
-/** A profile in place of the one of whoever is signed in. */
+/** Replaces the profile of the signed-in person. */
 export const pretend = (page, claims) =>
   page.route(ME, (route) =>
     route.fulfill({
@@ -38,7 +38,7 @@ const field = (number, content) => [...varint((number << 3) | 2), ...varint(cont
 const integer = (number, value) => [...varint(number << 3), ...varint(value)];
 const text = (number, words) => field(number, Buffer.from(words));
 const moment = (seconds) => integer(1, seconds);
-/** A message as gRPC-Web answers with it. */
+/** A message as a gRPC-Web response. */
 const answer = (message) => {
   const frame = (flag, bytes) => [flag, 0, 0, bytes.length >> 8, bytes.length & 255, ...bytes];
   return {
@@ -48,13 +48,13 @@ const answer = (message) => {
   };
 };
 
-/** An answer that is well formed and makes no sense: the session began in the year 30 million. */
+/** A well-formed but senseless response: the session began in the year 30 million. */
 const ABSURD = answer(
   field(1, [...field(11, moment(1_000_000_000_000_000n)), ...field(13, moment(1_000_000_000_000_000n))]),
 );
 export const absurdAnswer = (page, options) => page.route(CURRENT, (route) => route.fulfill(ABSURD), options);
 
-// Browsers bind sessions over TLS alone, which the stack of these tests does not speak: the answers are made up.
+// Browsers bind sessions only over TLS, which this stack does not use: the responses are fakes.
 const HOUR_S = 3_600;
 const DAY_S = 24 * HOUR_S;
 const CHROME =
@@ -63,7 +63,7 @@ const EDGE_BROWSER = `${CHROME} Edg/156.0.0.0`;
 const SAFARI =
   "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.1.15 Version/19.0 Mobile/15E148 Safari/604.1";
 
-/** A session that began and was last used so many seconds ago, and whether it is bound to its device. */
+/** A session that began and was last used this many seconds ago; `bound` if it is bound to its device. */
 function sessionOf({ handle, userAgent, address, began, used, bound, current, theft }) {
   const ago = (seconds) => moment(Math.round(Date.now() / 1000) - seconds);
   const device = [...text(1, userAgent), ...text(2, address), ...field(3, ago(used))];
@@ -101,19 +101,19 @@ const ELSEWHERE = [
   },
   { handle: "c", userAgent: SAFARI, address: "198.51.100.4", began: 5 * DAY_S, used: 20 * HOUR_S },
 ];
-/** This person's sessions, this browser's first. */
+/** This person's sessions; this browser's comes first. */
 async function sessionsAre(page, here, ...elsewhere) {
   const [current, ...others] = [here, ...elsewhere].map((one) => field(1, sessionOf(one)));
   await page.route(LIST, (route) => route.fulfill(answer([...current, ...others.flat()])));
   await page.route(CURRENT, (route) => route.fulfill(answer(current)));
 }
-/** Sessions of which this one and another one are bound to their devices. */
+/** This and another session are bound to their devices. */
 const bound = (page) => sessionsAre(page, HERE, ...ELSEWHERE);
-/** This browser's session begins with the news that another one was ended because of a copy of its cookie. */
+/** This browser's session reports that another session was ended because its cookie was copied. */
 export const afterTheft = (page) => sessionsAre(page, { ...HERE, bound: false, theft: DAY_S }, ELSEWHERE[1]);
 const KIND_ENDED = 5;
 const CAUSE_THEFT = 11;
-/** This browser's session is ended for the same reason while somebody looks at it. */
+/** This browser's session is ended for the same reason while its page is open. */
 async function endsByTheft(page) {
   await sessionsAre(page, HERE);
   await page.route(WATCH, async (route) => {
@@ -128,7 +128,7 @@ async function endsByTheft(page) {
   });
 }
 
-/** A person with so many sessions that the list is longer than the window, all of one kind of browser at one address. */
+/** A person with more sessions than the window can show, all from one kind of browser at one address. */
 export const manySessions = (page, count) =>
   sessionsAre(
     page,
@@ -142,7 +142,7 @@ export const manySessions = (page, count) =>
       current: false,
     })),
   );
-/** The service does what it is asked to, without a word. */
+/** The service accepts the call without a message. */
 export const done = (page, method) =>
   page.route(`**/session.v1.BrowserSessionService/${method}`, (route) => route.fulfill(answer([])));
 
@@ -155,7 +155,7 @@ async function account(page) {
   await details(page);
 }
 
-/** name → how to get there, whether somebody is signed in, what the console may say about what was provoked. */
+/** name → how to reach it, whether it needs a sign-in, and which console messages it may cause. */
 export const STATES = {
   "home-signed-out": {
     go: async (page) => {
@@ -448,7 +448,7 @@ export const STATES = {
   },
 };
 
-/** The same pages in the language that runs from right to left; what they say is found by its place, not by its words. */
+/** The same pages in the right-to-left language; elements are found by position, not by text. */
 const ARABIC = { options: { locale: "ar" } };
 async function theftTold(page) {
   await main(page).getByRole("status").getByRole("heading").waitFor();

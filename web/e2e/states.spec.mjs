@@ -1,4 +1,4 @@
-// What happens while a page is open: sessions that run out, networks that fail, answers that make no sense, other browsers.
+// Events while a page is open: sessions expire, networks fail, responses are malformed, other browsers act.
 import assert from "node:assert/strict";
 import { test as runTest } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ const TEST_MS = 90_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 const { stack: start, window } = browserTests();
 
-// Two minutes and some seconds: the warning comes soon after signing in, and goes when one stays.
+// Two minutes and a few seconds: the warning comes soon after sign-in, and goes when the person stays.
 const ABOUT_TO_WARN = {
   sessionEnv: {
     SESSION_ROLLING_DURATION: "125",
@@ -37,7 +37,7 @@ const details = (page) => page.getByText("Signed out at the latest").waitFor();
 const focused = (page) => page.evaluate(() => document.activeElement?.textContent?.trim() ?? "");
 const banner = (page) => page.getByRole("banner");
 
-/** Moves the browser's clock for everything the page's scripts can ask. */
+/** Moves the browser's clock for all functions that scripts can call. */
 const moveClock = (context, ms) =>
   context.addInitScript((shift) => {
     const Real = Date;
@@ -72,7 +72,7 @@ test("two minutes before the end a dialog counts down; staying takes it away and
   }
   for (let presses = 0; presses < 5; presses += 1) {
     await page.keyboard.press("Tab");
-    // Behind the last control the focus passes a guard, which sends it back a moment later.
+    // After the last control, the focus passes a guard element, which moves it back a moment later.
     const within = () => warning(page).evaluate((dialog) => dialog.contains(document.activeElement));
     await until(within, "the focus stays in the dialog");
   }
@@ -142,7 +142,7 @@ test("a session that runs out says so and knows the way back, fragment included"
   await ended.waitFor({ timeout: 30_000 });
   await ended.getByRole("link", { name: "Sign in" }).click();
   await page.waitForURL((url) => url.href.startsWith(stack.edgeUrl) && url.pathname === "/account");
-  // The next warning is up already, so that the heading behind it is out of reach: it is there all the same.
+  // The next warning is already open and makes the heading behind it inert, but the heading exists.
   await page.locator("h1", { hasText: "Profile" }).waitFor();
   assert.equal(page.url(), `${stack.edgeUrl}/account?view=all#claims`);
 });
@@ -196,7 +196,7 @@ test("a service that is down when the page is opened: no sign-in, and the page c
   const { page, expects } = await window(stack);
   expects(...DOWN);
   await signIn(page, stack);
-  // From a page without a guard: the edge itself answers a guarded one with a page of its own.
+  // This starts on an unguarded page; on a guarded page the edge itself answers with a page.
   await page.goto("/");
   await page.getByText("You are signed in.").waitFor();
   await stack.kill("session", "SIGKILL");
@@ -282,7 +282,7 @@ test("a stream that is cut comes back, and what happened meanwhile is on the pag
   await until(async () => (await rows.count()) === before + 1, "the new session appears by itself", 40_000);
 });
 
-/** Presses "Try again" once what was wrong is `mended`; a page that has tried by itself in between needs no press. */
+/** Presses "Try again" once the cause is `mended`; a page that has already retried needs no press. */
 async function tryAgain(page, mended) {
   const button = page.getByRole("main").getByRole("button", { name: "Try again" });
   await button.waitFor();
@@ -567,7 +567,7 @@ test("words that do not come leave the page in English", async () => {
 });
 
 test("a link from outside with a fragment comes back to it where the app guards its own pages", async () => {
-  // A server never sees a fragment: its guard brings back path and query, the app's own brings back the fragment as well.
+  // A server never receives a fragment: its guard restores path and query, the app's guard also the fragment.
   const stack = await start({ routes: UNGUARDED });
   const { page } = await window(stack);
   await page.goto("/account/session?from=mail#scopes");

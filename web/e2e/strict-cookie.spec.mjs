@@ -1,10 +1,10 @@
-// A strict session cookie, which a browser leaves out of whatever a page of another site causes, the provider's way back included.
+// A strict session cookie: browsers omit it on requests that other sites cause, the provider's redirect included.
 import assert from "node:assert/strict";
 import http from "node:http";
 import { test as runTest } from "node:test";
 import { browserTests, signIn, signInAtProvider } from "./support.mjs";
 
-// A test that hangs must not hide the ones after it.
+// A hanging test must not hide the later ones.
 const TEST_MS = 90_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 const { stack: start, window } = browserTests();
@@ -29,7 +29,7 @@ for (const [mode, strict] of Object.entries(ways)) {
     assert.equal(page.url(), `${stack.edgeUrl}/account/session?n=1`);
     const [session, ...more] = await context.cookies(stack.edgeUrl);
     assert.deepEqual([session.name, session.sameSite, more.length], ["session", "Strict", 0]);
-    // The page that leads on has left no trace in the history: Back goes to the provider's page, not into a loop.
+    // The redirecting page is not in the history: Back goes to the provider's page, not into a loop.
     await page.goto("/");
     await page.getByText("You are signed in.").waitFor();
     await page.goBack();

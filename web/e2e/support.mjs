@@ -1,4 +1,4 @@
-// What the browser tests share: the real stack, a real browser, and a page that notices what must never happen.
+// Shared code of the browser tests: the real stack, a real browser, and windows that record unexpected problems.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -10,19 +10,19 @@ import { startStack } from "../../dev/stack.mjs";
 export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** Chromium without windows takes half the CPU time. */
 const HEADLESS = process.env.CHROMIUM ?? "/usr/bin/chromium-headless-shell";
-// Everything here happens on one machine: a step that takes longer is not going to happen.
+// All processes run on one machine: a step that exceeds this limit will not succeed.
 const STEP_MS = 15_000;
 const axeSource = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
-/** Starts provider, session service and edge on free ports. Options as in dev/stack.mjs. */
+/** Starts provider, session service and edge on free ports. Takes the options of dev/stack.mjs. */
 export async function startProduct(options = {}) {
   if (!existsSync(new URL("../dist/index.html", import.meta.url)))
     throw new Error("no build to test: run `npm run build` first");
-  // Letters and digits alone: a secret that begins with a dash is no argument.
+  // Only letters and digits: a program would take a secret with a leading dash for an option.
   return startStack({ ...options, secrets: { client: randomBytes(32).toString("hex"), ...options.secrets } });
 }
 
-/** Starts a browser; with `backForwardCache` it keeps pages that were left alive, as people's browsers do and tests' do not. */
+/** Starts a browser; with `backForwardCache` it keeps left pages alive, as people's browsers do. */
 export async function startBrowser({ backForwardCache = false } = {}) {
   return chromium.launch({
     executablePath: backForwardCache ? CHROMIUM : HEADLESS,
@@ -32,9 +32,9 @@ export async function startBrowser({ backForwardCache = false } = {}) {
 }
 
 /**
- * What a file of browser tests works with: one browser, stacks started when first asked for, windows that are closed after
- * each test. A console error or warning, an uncaught error or a request to a foreign origin fails the test it appeared in,
- * but for what the test announced with `window.expects(pattern, …)`.
+ * The tools of a file of browser tests: one browser, stacks that start on first use, and windows that close after
+ * each test. Console errors or warnings, uncaught errors and requests to foreign origins fail the test, unless
+ * the test announced them with `window.expects(pattern, …)`.
  */
 export function browserTests() {
   let browser;
@@ -60,7 +60,7 @@ export function browserTests() {
     const key = JSON.stringify(options);
     if (!stacks.has(key)) {
       const started = startProduct(options);
-      started.catch(() => stacks.delete(key)); // one that did not start is no stack of the tests to come
+      started.catch(() => stacks.delete(key)); // drop a failed stack, so that later tests start a new one
       stacks.set(key, started);
     }
     return stacks.get(key);
@@ -77,8 +77,8 @@ export function browserTests() {
 }
 
 /**
- * A window of its own person (fresh cookies), with what it saw: `problems` are console errors and warnings, uncaught errors
- * and requests to other origins than the stack's; `bodies` is every text the edge sent.
+ * A person's window with fresh cookies and its records: `problems` holds console errors and warnings, uncaught errors
+ * and requests to foreign origins; `bodies` holds every text that the edge sent.
  */
 export async function openWindow(browser, stack, options = {}) {
   const context = await browser.newContext({ baseURL: stack.edgeUrl, colorScheme: "light", ...options });
@@ -95,7 +95,7 @@ export async function openWindow(browser, stack, options = {}) {
     if (protocol.startsWith("http") && !ours.includes(origin))
       seen.problems.push(`foreign request: ${request.url()}`);
   });
-  // Finished ones only: a stream, or a call given up when its page was left, has no whole body.
+  // Only finished requests: streams and cancelled calls have no complete body.
   context.on("requestfinished", (request) => {
     if (request.url().startsWith(stack.edgeUrl)) seen.pending.push(keepBody(request, seen.bodies));
   });
@@ -104,7 +104,7 @@ export async function openWindow(browser, stack, options = {}) {
 }
 
 async function keepBody(request, bodies) {
-  // A window that is closed meanwhile has nothing to keep.
+  // A window that has closed in the meantime has no body to keep.
   const response = await request.response().catch(() => null);
   if (!response || (response.status() >= 300 && response.status() < 400)) return;
   const kept = await Promise.race([
@@ -114,7 +114,7 @@ async function keepBody(request, bodies) {
   if (kept !== null) bodies.push({ url: response.url(), text: kept });
 }
 
-/** Fills in the provider's sign-in page and waits until the browser is back at the edge. */
+/** Fills in the provider's sign-in page and waits until the browser has returned to the edge. */
 export async function signInAtProvider(page, stack, account = stack.accounts[0]) {
   await page.waitForURL((url) => url.href.startsWith(stack.issuer));
   await page.getByLabel("E-mail").fill(account.email);
@@ -129,7 +129,7 @@ export async function signInAtProvider(page, stack, account = stack.accounts[0])
   ]);
 }
 
-/** From nothing to the account page. */
+/** Signs in and opens the account page. */
 export async function signIn(page, stack, account) {
   await page.goto("/");
   await page.locator("main").getByRole("link", { name: "Sign in" }).click();
@@ -140,13 +140,13 @@ export async function signIn(page, stack, account) {
 const unexpected = (seen) =>
   seen.problems.filter((problem) => !seen.expected.some((pattern) => pattern.test(problem)));
 
-/** Fails when the console had something to say, leaving out what a test provoked on purpose. */
+/** Fails on console messages, except those that a test provoked on purpose. */
 export function assertQuiet(seen, expected = []) {
   seen.expected.push(...expected);
   assert.deepEqual(unexpected(seen), []);
 }
 
-/** Runs axe over the page in one theme and fails with what it found. */
+/** Runs axe on the page in one theme, and fails with its findings. */
 export async function assertAccessible(page, where) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(await readAxe());
   await atRest(page);
@@ -162,7 +162,7 @@ export async function assertAccessible(page, where) {
   assert.deepEqual(found, []);
 }
 
-/** Waits until fonts are there and whatever ends of itself has moved to its end: only then a page looks as it is meant to. */
+/** Waits for fonts and for the end of finite animations: only then does a page have its final look. */
 export async function atRest(page) {
   await page.evaluate(async () => {
     await document.fonts.ready;
@@ -180,7 +180,7 @@ async function readAxe() {
   return axe;
 }
 
-/** Polls until `check` gives something true, for things no locator waits for. */
+/** Polls until `check` returns a truthy value, for conditions that no locator covers. */
 export async function until(check, what, withinMs = STEP_MS) {
   const deadline = Date.now() + withinMs;
   for (;;) {

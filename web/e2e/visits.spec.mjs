@@ -1,4 +1,4 @@
-// Ways to a guarded page that are no plain click: a service worker, restored tabs, a frame.
+// Visits to a guarded page other than a plain click: a service worker, restored tabs, a frame.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test as runTest } from "node:test";
 import { browserTests, signInAtProvider } from "./support.mjs";
 
-// A test that hangs must not hide the ones after it.
+// A hanging test must not hide the later ones.
 const TEST_MS = 90_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 const { stack: start, window } = browserTests();

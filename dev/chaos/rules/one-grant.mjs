@@ -1,5 +1,5 @@
 // One grant per expiry: in the provider's log, a session's tokens are refreshed only once they expire, and no refresh
-// token is used twice. A provider-store fault can cost one more (docs/architecture.md, "A gap that cannot be closed").
+// token is used twice. A fault at the store can cost one more (docs/architecture.md, "A gap that cannot be closed").
 import { faultsWithin, isOfStore, isOverloaded, touches } from '../excuses.mjs';
 import { refreshesOf } from '../grants.mjs';
 import { TOKEN_MARGIN_S, TOKEN_TTL_S } from '../world.mjs';

@@ -75,7 +75,7 @@ export class Cluster {
     return old.delete();
   }
 
-  /** Deletes a StatefulSet's pod and restarts it with its volumes and a new address. Returns the old pod's exit codes. */
+  /** Deletes a StatefulSet's pod and restarts it with its volumes and a new address. Returns the old exit codes. */
   async recreate(name, old) {
     const workload = this.workloads.get(name);
     const codes = await old.delete();

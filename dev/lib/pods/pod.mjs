@@ -68,7 +68,7 @@ export class Pod {
     return folder;
   }
 
-  /** A folder with the files of a ConfigMap or Secret, or an empty one. The pod's group may read what the owner may. */
+  /** A folder with the files of a ConfigMap or Secret, or an empty one. The pod's group may read as the owner may. */
   #makeVolume({ name, configMap, secret, emptyDir }, group) {
     if (!configMap && !secret && !emptyDir) throw new Problem(`${this.name}: the volume ${name} is of a kind that is not known here`);
     const folder = this.#makeFolder(join(this.folder, name), group);
@@ -119,7 +119,7 @@ export class Pod {
     await until(READY_MS, isBack, () => `${this.name} is not started again`);
   }
 
-  /** Ends the pod as a deletion does; returns each container's exit code. 137 means that the grace period was too short. */
+  /** Ends the pod as a deletion does; returns the exit codes. 137 means that the grace period was too short. */
   async delete() {
     const ids = this.containers.map((container) => this.idOf(container));
     await podman('stop', '--time', String(this.template.spec.terminationGracePeriodSeconds ?? 30), ...ids);

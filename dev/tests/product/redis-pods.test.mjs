@@ -96,8 +96,8 @@ function begin() {
   };
 }
 
-/** Does something while sessions begin; then every session that was acknowledged has to be there, but those that were not on a disk at
- * not on a disk at the time that `atRisk` returns.
+/** Runs `does` while sessions are created. Afterwards every acknowledged session must exist, except those that were
+ * not on a disk at the time that `atRisk` returns. */
 async function nothingIsLost(does, atRisk) {
   const stop = begin();
   let seen;
