@@ -46,6 +46,7 @@ pub struct NewSession {
 pub struct Created {
     /// Its secret ID.
     pub id: SessionId,
+    /// The session.
     pub session: Session,
 }
 
