@@ -27,7 +27,7 @@ const FOLDED = [
   'x_auth_subject', 'X-AUTH_Subject', 'X_Auth-Session', 'x-auth_assertion', 'x_forwarded_user', 'X-Forwarded_Email', 'X_Forwarded-Groups', 'X-Forwarded-Preferred_Username', 'x_forwarded-access_token',
 ];
 /** The headers that the edge accepts only from a proxy; Envoy checks its own. */
-const FOR_PROXIES = [...readFileSync(join(ROOT, 'auth-edge/src/values/proxy_headers.rs'), 'utf8').split('/// Whether')[0].matchAll(/"([a-z0-9-]+)"/g)]
+const FOR_PROXIES = [...readFileSync(join(ROOT, 'auth-edge/src/values/proxy_headers.rs'), 'utf8').split('fn is_withheld')[0].matchAll(/"([a-z0-9-]+)"/g)]
   .map(([, header]) => (header.endsWith('-') ? `${header}test` : header)).filter((header) => !header.startsWith('x-envoy-'));
 
 /** An application may receive only those X-Auth- headers that the edge sets; clients send these in addition. */
