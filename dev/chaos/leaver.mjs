@@ -43,8 +43,7 @@ export class Leaver {
   async leave(looking) {
     const event = { type: 'left', who: this.account.sub, begin: now() };
     const limit = setTimeout(() => { this.isOver = true; }, LIMIT_MS);
-    await looking;
-    clearTimeout(limit);
+    await looking.finally(() => clearTimeout(limit));
     this.history.add({ ...event, ok: this.signedIn().length === 0, end: now() });
   }
 }
