@@ -282,12 +282,12 @@ const SUITES = [
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'product', what: 'both programs with a real provider, and under faults from seeds', needs: ['redis', 'valkey', 'faketime', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
-  { name: 'docs', what: 'the documents as a site: every page has its place, every link leads somewhere', run: async () => { const { code } = await stream(process.execPath, ['dev/docs.mjs']); return { code, passed: Number(code === 0), failed: Number(code !== 0) }; } },
-  { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
-  { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
   { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
+  { name: 'docs', what: 'the documents as a site: every page has its place, every link leads somewhere', run: async () => { const { code } = await stream(process.execPath, ['dev/docs.mjs']); return { code, passed: Number(code === 0), failed: Number(code !== 0) }; } },
+  { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
+  { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'browser', what: 'real browsers on the whole stack', needs: ['chromium', 'firefox', 'certutil', 'faketime', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
   { name: 'images', what: 'container images, what goes into them, and compose.yaml on real containers', needs: ['podman', 'redis', 'openssl'], prepare: [compose, images], run: () => nodeTests(ROOT, 'dev/tests/images', '.test.mjs') },
@@ -303,10 +303,10 @@ if (unknown.length > 0) {
 }
 
 /**
- * Suites that measure no time and need no more than a core run beside others that wait most of the time, in a process of their own;
- * what they print comes when they are done.
+ * Suites without time limits of their own run next to others that mostly wait, in a process with low priority. Its output comes at its end.
+ * Those that ask cargo for the services come first: later the images hold cargo's lock.
  */
-const BESIDE = { first: 'web', last: 'browser', suites: ['docs', 'supply-chain', 'kubernetes', 'settings', 'providers', 'python', 'examples'] };
+const BESIDE = { first: 'web', last: 'browser', suites: ['settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples'] };
 
 /** With these two among the suites, the images are made from the first one on. `make run`, which asks cargo for the services, comes before. */
 const IMAGES_BESIDE = ['product', 'pods'];
