@@ -2,13 +2,13 @@
 /// An address.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Address {
-    /// Of whatever kind.
+    /// The kind of address.
     #[prost(oneof = "address::Address", tags = "1")]
     pub address: ::core::option::Option<address::Address>,
 }
 /// Nested message and enum types in `Address`.
 pub mod address {
-    /// Of whatever kind.
+    /// The kind of address.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Address {
         /// An IP address.
@@ -36,22 +36,22 @@ pub struct HeaderValue {
     #[prost(string, tag = "2")]
     pub value: ::prost::alloc::string::String,
 }
-/// A header and how it joins those that are there.
+/// A header, and what happens if the name already exists.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HeaderValueOption {
     /// The header.
     #[prost(message, optional, tag = "1")]
     pub header: ::core::option::Option<HeaderValue>,
-    /// Beside those that are there; for Envoys that do not know the action yet.
+    /// Whether to append to existing headers, for Envoy versions that do not know append_action.
     #[prost(message, optional, tag = "2")]
     pub append: ::core::option::Option<bool>,
-    /// How.
+    /// What happens to existing headers.
     #[prost(enumeration = "header_value_option::HeaderAppendAction", tag = "3")]
     pub append_action: i32,
 }
 /// Nested message and enum types in `HeaderValueOption`.
 pub mod header_value_option {
-    /// How a header joins those of its name.
+    /// What happens to existing headers of the same name.
     #[derive(
         Clone,
         Copy,
@@ -65,11 +65,11 @@ pub mod header_value_option {
     )]
     #[repr(i32)]
     pub enum HeaderAppendAction {
-        /// Beside them.
+        /// Keeps them and appends this one.
         AppendIfExistsOrAdd = 0,
-        /// Only if there are none.
+        /// Adds this one only if there are none yet.
         AddIfAbsent = 1,
-        /// In their place.
+        /// Replaces them.
         OverwriteIfExistsOrAdd = 2,
     }
     impl HeaderAppendAction {

@@ -2,7 +2,7 @@
 /// An HTTP status.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HttpStatus {
-    /// The code. An enumeration at Envoy's, which is a number all the same.
+    /// The status code. Envoy defines an enumeration here, which has the same encoding.
     #[prost(int32, tag = "1")]
     pub code: i32,
 }

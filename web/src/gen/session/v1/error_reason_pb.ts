@@ -15,7 +15,7 @@ export const file_session_v1_error_reason: GenFile = /*@__PURE__*/
 
 /**
  * The values of google.rpc.ErrorInfo.reason in the domain "session.v1". The edge uses the same
- * words in the "error" member of its JSON answers.
+ * words in the "error" member of its JSON answers. Each comment ends with the gRPC status code.
  *
  * @generated from enum session.v1.ErrorReason
  */
@@ -28,7 +28,7 @@ export enum ErrorReason {
   ERR_UNSPECIFIED = 0,
 
   /**
-   * There is no such session: it never was, it expired, or it was ended. NOT_FOUND.
+   * There is no such session: it never existed, it expired, or it was ended. NOT_FOUND.
    *
    * @generated from enum value: ERR_MISSING_SESSION = 1;
    */
@@ -42,14 +42,15 @@ export enum ErrorReason {
   ERR_MISSING_ACCESS_TOKEN = 2,
 
   /**
-   * A scope was asked for that the person has not granted; metadata "scopes" names what is missing. PERMISSION_DENIED.
+   * The user has not granted a requested scope; metadata "scopes" names the missing ones.
+   * PERMISSION_DENIED.
    *
    * @generated from enum value: ERR_INSUFFICIENT_SCOPE = 3;
    */
   ERR_INSUFFICIENT_SCOPE = 3,
 
   /**
-   * A refresh was forced, but the session holds no refresh token. FAILED_PRECONDITION.
+   * The caller forced a refresh, but the session holds no refresh token. FAILED_PRECONDITION.
    *
    * @generated from enum value: ERR_MISSING_REFRESH_TOKEN = 4;
    */
@@ -63,28 +64,30 @@ export enum ErrorReason {
   ERR_EXPIRED_ACCESS_TOKEN = 5,
 
   /**
-   * The provider refused the refresh grant; the person has to sign in again. FAILED_PRECONDITION.
+   * The provider refused the refresh grant. The user has to sign in again. FAILED_PRECONDITION.
    *
    * @generated from enum value: ERR_FAILED_REFRESH_GRANT = 6;
    */
   ERR_FAILED_REFRESH_GRANT = 6,
 
   /**
-   * A field of the request is malformed or out of range; metadata "field" names it. INVALID_ARGUMENT.
+   * A field of the request is malformed or out of range; metadata "field" names it.
+   * INVALID_ARGUMENT.
    *
    * @generated from enum value: ERR_INVALID_ARGUMENT = 7;
    */
   ERR_INVALID_ARGUMENT = 7,
 
   /**
-   * The session changed since the version the caller holds. Read it again and retry. ABORTED.
+   * The session changed since the version that the caller holds. Read it again and retry. ABORTED.
    *
    * @generated from enum value: ERR_STALE_VERSION = 8;
    */
   ERR_STALE_VERSION = 8,
 
   /**
-   * The same request_id was used before with another payload. ALREADY_EXISTS.
+   * The same request_id was used before with another payload, or once_id with a completed call.
+   * ALREADY_EXISTS.
    *
    * @generated from enum value: ERR_REQUEST_ID_REUSED = 9;
    */
@@ -105,14 +108,14 @@ export enum ErrorReason {
   ERR_STORE_UNAVAILABLE = 11,
 
   /**
-   * The identity provider cannot be reached or failed. Nothing was lost; retry. UNAVAILABLE.
+   * The identity provider failed or cannot be reached. Nothing was lost; retry. UNAVAILABLE.
    *
    * @generated from enum value: ERR_PROVIDER_UNAVAILABLE = 12;
    */
   ERR_PROVIDER_UNAVAILABLE = 12,
 
   /**
-   * The call came without an identity the service knows. UNAUTHENTICATED.
+   * The caller did not present an identity that the service knows. UNAUTHENTICATED.
    *
    * @generated from enum value: ERR_UNKNOWN_CALLER = 13;
    */
@@ -133,7 +136,7 @@ export enum ErrorReason {
   ERR_OVERLOADED = 15,
 
   /**
-   * The deadline passed before the answer was there. DEADLINE_EXCEEDED.
+   * The deadline passed before the service could answer. DEADLINE_EXCEEDED.
    *
    * @generated from enum value: ERR_DEADLINE_EXCEEDED = 16;
    */
@@ -147,35 +150,36 @@ export enum ErrorReason {
   ERR_INTERNAL = 17,
 
   /**
-   * A browser call lacks the proof that it comes from our own pages. PERMISSION_DENIED.
+   * A browser call lacks the proof that it comes from our own origin. PERMISSION_DENIED.
    *
    * @generated from enum value: ERR_CSRF = 18;
    */
   ERR_CSRF = 18,
 
   /**
-   * The session service cannot be reached from the edge. Nothing was lost; retry. UNAVAILABLE.
+   * The edge cannot reach the session service. Nothing was lost; retry. UNAVAILABLE.
    *
    * @generated from enum value: ERR_SESSION_SERVICE_UNAVAILABLE = 19;
    */
   ERR_SESSION_SERVICE_UNAVAILABLE = 19,
 
   /**
-   * What was sent is no message of the method: it cannot be decoded. INVALID_ARGUMENT.
+   * The service cannot decode the request as a message of this method. INVALID_ARGUMENT.
    *
    * @generated from enum value: ERR_MALFORMED_REQUEST = 20;
    */
   ERR_MALFORMED_REQUEST = 20,
 
   /**
-   * The message sent is larger than the service reads. RESOURCE_EXHAUSTED; sending it again does not help.
+   * The request is larger than the service reads. Retrying does not help. RESOURCE_EXHAUSTED.
    *
    * @generated from enum value: ERR_REQUEST_TOO_LARGE = 21;
    */
   ERR_REQUEST_TOO_LARGE = 21,
 
   /**
-   * There is no such method, or the message is compressed in a way the service does not read. UNIMPLEMENTED.
+   * There is no such method, or the service cannot read the compression of the message.
+   * UNIMPLEMENTED.
    *
    * @generated from enum value: ERR_UNIMPLEMENTED = 22;
    */
@@ -189,23 +193,23 @@ export enum ErrorReason {
   ERR_INVALID_TARGET = 23,
 
   /**
-   * The provider refused to exchange the session's access token for one for an API: it offers no token exchange, or not to this
-   * client. PERMISSION_DENIED; signing in again does not help.
+   * The provider offers no token exchange, or not to this client, so there is no token for the API.
+   * Signing in again does not help. PERMISSION_DENIED.
    *
    * @generated from enum value: ERR_FAILED_TOKEN_EXCHANGE = 24;
    */
   ERR_FAILED_TOKEN_EXCHANGE = 24,
 
   /**
-   * The session is bound to another key of a device, and stays so. FAILED_PRECONDITION.
+   * The session is already bound to another device key, and stays so. FAILED_PRECONDITION.
    *
    * @generated from enum value: ERR_BOUND_TO_ANOTHER_KEY = 25;
    */
   ERR_BOUND_TO_ANOTHER_KEY = 25,
 
   /**
-   * The record is sealed with a key that this replica does not have; metadata "key" is the key's fingerprint. Nothing was done, and
-   * another replica may have the key: SessionClient asks it. UNAVAILABLE.
+   * This replica lacks the key that encrypts the record; metadata "key" is the key's fingerprint.
+   * Nothing was changed. Another replica may have the key: SessionClient asks it. UNAVAILABLE.
    *
    * @generated from enum value: ERR_UNKNOWN_ENCRYPTION_KEY = 26;
    */
