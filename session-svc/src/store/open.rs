@@ -1,4 +1,4 @@
-//! From settings to a store.
+//! Opens the store that the settings name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use super::embedded::{DEFAULT_CAPACITY, EmbeddedStore, FileError};
 use super::redis::{self, RedisStore, SetupError};
 use super::url::StoreSettings;
 
-/// Why a store cannot be opened. An engine that is only down for now is no reason: the store opens and
-/// answers `Unavailable` until the engine is back.
+/// Why a store cannot be opened. An engine that is only down is no error: the store opens and answers
+/// `Unavailable` until the engine is back.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Redis cannot be set up by these settings.
+    /// These settings cannot set up Redis.
     #[error(transparent)]
     Redis(#[from] SetupError),
 }
 
-/// Opens the store `settings` name. `clock` is the time of the embedded stores; a shared store has its own.
-/// Needs a tokio runtime.
+/// Opens the store that `settings` name. `clock` is the time of the embedded stores; a shared store has its
+/// own. Needs a tokio runtime.
 pub async fn open(
     settings: &StoreSettings,
     clock: Arc<dyn Clock>,
@@ -32,8 +32,8 @@ pub async fn open(
     open_from(settings, None, clock, None).await
 }
 
-/// As [`open`], with the file the settings came from: a shared store whose password or servers change there goes
-/// over to them. The certificate it is shown is told of, where that is measured.
+/// Like [`open`]; `came_from` is the file of the settings. A shared store applies changes of its password or
+/// servers in that file. The metrics of certificates show the store's own certificate.
 ///
 /// # Errors
 /// As for [`open`].
@@ -52,7 +52,7 @@ pub async fn open_from(
     })
 }
 
-/// Whether the files a store needs can be used, as far as that shows without opening it and without asking its engine.
+/// Checks the files that a store needs, without opening the store or contacting its engine.
 ///
 /// # Errors
 /// As for [`open`].

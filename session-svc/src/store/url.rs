@@ -7,8 +7,9 @@
 //! redis-sentinel://[user:password@]h1:p,h2:p/master    rediss-sentinel:// with TLS
 //! redis-cluster://[user:password@]h1:p,h2:p            rediss-cluster:// with TLS
 //! ```
-//! Query parameters: `ca_file`, `cert_file` and `key_file` (TLS; PEM files), `db` (Sentinel), `sentinel_user` and
-//! `sentinel_password` (Sentinel), `prefix` (of all keys). User names, passwords and values are percent-encoded.
+//! Query parameters: `ca_file`, `cert_file` and `key_file` (TLS; PEM files), `db` (Sentinel), `sentinel_user`
+//! and `sentinel_password` (Sentinel), `prefix` (of all keys). User names, passwords and values are
+//! percent-encoded.
 //!
 //! Invariant: neither `Debug` nor an error ever shows a password, and no error repeats the address.
 
@@ -28,7 +29,7 @@ const SENTINEL_PORT: u16 = 26379;
 /// Where sessions are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreSettings {
-    /// In this process; gone with it.
+    /// In memory, lost when the process ends.
     Memory,
     /// In one file of this process.
     File(PathBuf),
@@ -39,9 +40,9 @@ pub enum StoreSettings {
 /// How Redis is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisSettings {
-    /// Which servers, and how they stand together.
+    /// Which servers, and how they are organized.
     pub(crate) topology: Topology,
-    /// Who we are to the servers that keep the sessions.
+    /// The login at the servers that keep the sessions.
     pub(crate) login: Login,
     /// Number of the logical database; always 0 in a cluster.
     pub(crate) database: i64,
@@ -51,21 +52,21 @@ pub struct RedisSettings {
     pub(crate) prefix: String,
 }
 
-/// How Redis servers stand together.
+/// How Redis servers are organized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Topology {
-    /// One server, or one address that always leads to the current one.
+    /// One server, or one address that always leads to the current server.
     Single(ServerAddress),
     /// A master that Sentinels watch and replace.
     Sentinel {
         /// The Sentinels.
         sentinels: Vec<ServerAddress>,
-        /// What they call the master.
+        /// The Sentinels' name for the master.
         master: String,
-        /// Who we are to the Sentinels.
+        /// The login at the Sentinels.
         login: Login,
     },
-    /// A cluster; some of its nodes.
+    /// A cluster, by some of its nodes.
     Cluster(Vec<ServerAddress>),
 }
 
@@ -81,13 +82,13 @@ pub(crate) struct ServerAddress {
 /// User name and password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Login {
-    /// ACL user; none is the default user.
+    /// ACL user; `None` is the default user.
     pub(crate) user: Option<String>,
     /// Its password.
     pub(crate) password: Option<Secret<String>>,
 }
 
-/// What TLS connections trust and show.
+/// What TLS connections trust and present.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TlsSettings {
     /// Certificates to trust instead of the system's.
@@ -107,7 +108,7 @@ const SCHEME: &str = "starts with no known scheme: use memory:, file:PATH, redis
 const MEMORY: &str = "memory: takes nothing behind the colon";
 const FILE: &str = "file: needs a path, as in file:/var/lib/vestibule/sessions";
 const SERVER: &str = "a server is not HOST or HOST:PORT (an IPv6 address stands in brackets)";
-/// A '/' or '?' in front of an '@': the user name or password is cut there.
+/// A '/' or '?' before an '@' cuts the user name or password short.
 const NOT_ENCODED: &str = "an '@' stands behind a '/' or '?': percent-encode them in the user name, the password and parameters (%2F for '/', %3F for '?', %40 for '@')";
 const SEVERAL_SERVERS: &str = "redis:// takes one server; several need redis-sentinel:// or redis-cluster://";
 const MASTER: &str = "redis-sentinel:// needs the master's name behind the servers, as in redis-sentinel://h1:26379,h2:26379/mymaster";
@@ -147,13 +148,13 @@ fn parse(text: &str) -> Result<StoreSettings, &'static str> {
     };
     match parse_redis(kind, tls, rest) {
         Ok(settings) => Ok(StoreSettings::Redis(Box::new(settings))),
-        // A cut password is read as a port or a parameter.
+        // The parser reads the rest of a cut password as a port or a parameter.
         Err(SERVER | PARAMETER) if is_cut_login(rest) => Err(NOT_ENCODED),
         Err(error) => Err(error),
     }
 }
 
-/// `kind` is what the scheme says behind "redis" or "rediss".
+/// `kind` is the part of the scheme after "redis" or "rediss".
 fn parse_redis(kind: &str, tls: bool, rest: &str) -> Result<RedisSettings, &'static str> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -212,7 +213,7 @@ fn parse_redis(kind: &str, tls: bool, rest: &str) -> Result<RedisSettings, &'sta
 }
 
 impl RedisSettings {
-    /// Sets what the query says; gives the files it names.
+    /// Applies the query's parameters and returns the TLS files it names.
     fn read_parameters(&mut self, query: &str) -> Result<TlsSettings, &'static str> {
         let mut files = TlsSettings::default();
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {

@@ -1,17 +1,17 @@
-//! What the errors of a server mean: for the connection they came on, and for the caller.
+//! Classifies a server's errors: the consequence for the connection, and for the caller.
 
 use redis::RedisError;
 
 use crate::store::StoreError;
 
-/// What is to be done about a connection.
+/// The consequence of an error for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consequence {
-    /// It is fine: the command or the moment was not.
+    /// Keep it: only the command failed, or this moment was wrong.
     Keep,
-    /// It is fine, and its server may be the master no more: the Sentinels know.
+    /// Keep it, and ask the Sentinels: its server may no longer be the master.
     Look,
-    /// It is of no use any more.
+    /// Close it.
     LetGo,
 }
 
@@ -21,21 +21,21 @@ pub(super) fn consequence(error: &RedisError) -> Consequence {
         return Consequence::LetGo;
     }
     match error.code() {
-        // A replica: one that takes no writes, one whose master is away, one that was a master until now.
+        // A replica: it takes no writes, its master is away, or it was the master until now.
         Some("READONLY" | "MASTERDOWN" | "UNBLOCKED") => Consequence::LetGo,
-        // A server that has just begun, and one that forgot who we are: another connection may lead further.
+        // A server that is starting, or that lost our login: another connection may work.
         Some("LOADING" | "NOAUTH" | "WRONGPASS") => Consequence::LetGo,
-        // A master without replicas may be a deposed one. If it is the right one, it reads on.
+        // A master without replicas may have been replaced. If it is still the master, reads continue.
         Some("NOREPLICAS") => Consequence::Look,
-        // OOM and MISCONF (memory or disk full), CLUSTERDOWN and TRYAGAIN (slots without a master, or being moved),
-        // BUSY (a script runs), NOPERM (a right is missing), NOSCRIPT and whatever a command did wrong.
+        // OOM, MISCONF: memory or disk full. CLUSTERDOWN, TRYAGAIN: slots without a master, or being moved.
+        // BUSY: a script runs. NOPERM: a right is missing. NOSCRIPT and all other errors concern the command.
         _ => Consequence::Keep,
     }
 }
 
-/// The error of the port.
+/// Converts an error into the store port's error.
 pub(super) fn unavailable(error: RedisError) -> StoreError {
-    // A server that is out of memory refuses writes and says so.
+    // Redis refuses writes with OOM if it is out of memory.
     if error.code() == Some("OOM") {
         StoreError::Full
     } else {

@@ -1,8 +1,8 @@
-//! How the events of a cluster are divided over its nodes.
+//! Divides the events of a cluster over its nodes.
 //!
-//! The 16,384 slots are divided into as many ranges of equal length as there are streams, each stream has the events of the records in
-//! its range, and its own key is in the slot in the middle of it. Clusters give their nodes long ranges of slots, so a stream is almost
-//! always on the node of its records, and a node has its share of the streams.
+//! The 16,384 slots form one range of equal length per stream. A stream has the events of the records in its
+//! range. Its key is in the slot in the middle. Clusters give their nodes long ranges of slots, so a stream
+//! is almost always on the node of its records, and each node has its share of the streams.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ const SLOTS: usize = 16_384;
 /// Slots whose records share a stream.
 const SLOTS_EACH: usize = SLOTS / PARTITIONS;
 
-/// The numbers of slots, which the client does not tell.
+/// The numbers of slots; the client library does not expose them.
 static NUMBERS: LazyLock<HashMap<Slot, u16>> = LazyLock::new(|| {
     let numbered = |number| Some((Slot::new(number)?, number));
     (0..).map_while(numbered).collect()
@@ -34,15 +34,15 @@ pub(super) fn partition_of(key: &[u8]) -> usize {
     usize::from(slot_number(key)) / SLOTS_EACH
 }
 
-/// Where a node that has a record may have a stream: the record's own partition, and the ones beside it, for a node's range of slots
-/// may begin or end within a partition.
+/// The partitions whose stream may be on the node of a record: the record's own and its two neighbours,
+/// because a node's range of slots may begin or end within a partition.
 pub(super) fn neighbours(partition: usize) -> [usize; 3] {
     let after = (partition + 1) % PARTITIONS;
     let before = (partition + PARTITIONS - 1) % PARTITIONS;
     [partition, after, before]
 }
 
-/// Of each partition a hash tag that leads to the slot in its middle: the first number that does.
+/// A hash tag for each partition: the first number whose slot is in the middle of the partition.
 pub(super) fn tags() -> Vec<u32> {
     let mut tags = vec![None; PARTITIONS];
     let mut missing = PARTITIONS;

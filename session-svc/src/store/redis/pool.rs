@@ -1,16 +1,20 @@
-//! The connections of one worker: made, checked and recycled by a pool (deadpool).
+//! The connections of one worker. A pool (deadpool) makes, checks and recycles them.
 //!
 //! Invariants
-//! - A call takes the pool's only object, clones its multiplexed handle and gives the object back, without a command and before it sends
-//!   anything (docs/decisions/redis-connections.md).
-//! - It is made on the worker that uses it, so that neither request nor answer wakes another thread.
-//! - Every wait is bounded. While the server is away, one call at a time tries to connect and the others fail at once.
-//! - An object whose server failed, became a replica or is no longer named by the Sentinels is taken out, and another is made. What has
-//!   not been used or checked for a moment is checked before its next use: a load balancer forgets idle connections without a word to
-//!   either side, and a write is not repeated.
-//! - A cluster's connection, which leads to all its nodes, stays in use until another replaced it: one node that is silent
-//!   does not take the sessions of the others with it.
-//! - Only reads are repeated, once, and only when their connection broke or brought no answer.
+//! - A call takes the pool's only object, clones its multiplexed handle and returns the object. It does so
+//!   without a
+//!   command, before it sends anything (docs/decisions/redis-connections.md).
+//! - The worker that uses the object makes it, so that neither request nor answer wakes another thread.
+//! - Every wait is bounded. While the server is away, one call at a time tries to connect, and the others
+//!   fail at once.
+//! - If an object's server failed, became a replica or is no longer the Sentinels' master, the pool replaces
+//!   the
+//!   object. An idle object is checked before its next use: a load balancer drops idle connections silently, and
+//!   writes are not retried.
+//! - A cluster connection, which leads to all nodes, stays in use until another one replaces it: one silent
+//!   node must
+//!   not take down the sessions of the others.
+//! - Only reads are retried, once, and only if their connection broke or brought no answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,33 +31,33 @@ use super::source::{ANSWER_TIMEOUT, ConnectionSource, SetupError, Wire, is_maste
 use super::span;
 use crate::store::url::ServerAddress;
 
-/// Longest wait for everything one call does, connecting again included.
+/// Longest duration of one call, reconnecting included.
 const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
 
-/// After a failed attempt to connect the next call tries again only when this has passed.
+/// Pause after a failed attempt to connect.
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 
-/// After this long a connection is checked before its next use. With the longest wait for an answer to a read, a server that was a master
-/// is read for less than the second in which endings are seen.
+/// Age after which a connection is checked before its next use. Together with the longest wait for an answer,
+/// a former master serves reads for less than the second in which endings must be visible.
 const CHECK_EVERY: Duration = Duration::from_millis(250);
 
-/// The source of new connections: another one where settings change.
+/// The source of new connections. Changed settings replace it.
 pub(super) type Sources = watch::Receiver<Arc<ConnectionSource>>;
 
-/// A connection, and what it is checked by.
+/// A connection, and what is needed to check it.
 pub(super) struct CheckedConnection {
     pub(super) wire: Wire,
     source: Arc<ConnectionSource>,
-    /// Where it leads, behind Sentinels.
+    /// Its server, with Sentinels.
     master: Option<ServerAddress>,
     checked_at: Instant,
-    /// How many connections had broken then.
+    /// How many connections had broken at that time.
     breaks: u64,
     is_broken: Arc<AtomicBool>,
 }
 
 impl CheckedConnection {
-    /// Connects to this server, or to the one that the source leads to.
+    /// Connects to this server, or to the one that the source names.
     async fn make(
         source: Arc<ConnectionSource>,
         server: Option<ServerAddress>,
@@ -74,12 +78,12 @@ impl CheckedConnection {
         })
     }
 
-    /// Whether the server is the master still; asks it if that was long ago.
+    /// Checks that the server is still the master. Asks the server if the last check is old.
     pub(super) async fn check(&mut self) -> RedisResult<()> {
         let Wire::Server(server) = &self.wire else {
             return Ok(());
         };
-        // A node of a cluster answers MOVED once it is no master.
+        // A node of a cluster answers MOVED once it is no longer a master.
         if self.source.is_cluster() {
             return Ok(());
         }
@@ -108,7 +112,7 @@ impl CheckedConnection {
 /// Makes and checks the connections of a pool.
 pub(super) struct ConnectionManager {
     sources: Sources,
-    /// When and why connecting failed last.
+    /// The time and error of the last failed attempt to connect.
     failed: Mutex<Option<(Instant, RedisError)>>,
 }
 
@@ -153,7 +157,7 @@ impl managed::Manager for ConnectionManager {
 pub(super) struct WorkerConnection(Pool<ConnectionManager>);
 
 impl WorkerConnection {
-    /// Prepares one; connects when first used.
+    /// Prepares a connection, which connects when first used.
     pub(super) fn new(sources: Sources) -> Result<Self, SetupError> {
         let manager = ConnectionManager {
             sources,
@@ -163,12 +167,12 @@ impl WorkerConnection {
         Ok(Self(Pool::builder(manager).max_size(1).build()?))
     }
 
-    /// Another one, for another worker.
+    /// A connection for another worker.
     pub(super) fn another(&self) -> Result<Self, SetupError> {
         Self::new(self.0.manager().sources.clone())
     }
 
-    /// Sends a command that may be repeated.
+    /// Sends a command, and retries it if necessary.
     pub(super) async fn read<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         match self.once(command).await {
             Err(error) if consequence(&error) == Consequence::LetGo => self.once(command).await,
@@ -181,7 +185,7 @@ impl WorkerConnection {
         self.once_by(command, None).await
     }
 
-    /// Sends a command once, which runs this script.
+    /// Sends a command once that runs this script.
     pub(super) async fn once_by<T: FromRedisValue>(
         &self,
         command: &Cmd,
@@ -196,12 +200,13 @@ impl WorkerConnection {
         bounded(self.send(async |wire| wire.ask_all(pipeline).await)).await
     }
 
-    /// Reports that a connection broke: those of other workers are checked before their next use.
+    /// Reports that a connection broke. Other workers check theirs before their next use.
     pub(super) fn report_break(&self) {
         self.0.manager().source().report_break();
     }
 
-    /// A connection apart for a listener that waits for up to `answer_timeout`, to the server that has this key.
+    /// A separate connection for a listener that waits for up to `answer_timeout`, to the server that has
+    /// this key.
     pub(super) async fn listener(
         &self,
         key: &[u8],
@@ -218,7 +223,7 @@ impl WorkerConnection {
         bounded(making.boxed()).await
     }
 
-    /// The master of a cluster that has the slot of this key.
+    /// The cluster's master for the slot of this key.
     async fn owner(&self, key: &[u8]) -> RedisResult<ServerAddress> {
         let slot = slot_number(key);
         let ranges: Vec<Vec<Value>> = self.read(redis::cmd("CLUSTER").arg("SLOTS")).await?;
@@ -259,7 +264,7 @@ impl WorkerConnection {
         answer
     }
 
-    /// Makes another connection to a cluster to replace the broken one, which is used until then.
+    /// Makes a new connection to a cluster. The broken one stays in use until then.
     async fn replace(self, is_broken: Arc<AtomicBool>) {
         let source = self.0.manager().source();
         match CheckedConnection::make(source, None, ANSWER_TIMEOUT)

@@ -2,13 +2,16 @@
 //!
 //! Invariants
 //! - The service asks every Sentinel a few times a second, and at once when one of them announces a change.
-//! - A server is the master only while answers of a majority are younger than `FRESH`. Without them there is none: calls are refused at
-//!   once, and sessions stay as they are.
-//! - Every failover gets a configuration epoch greater than those before (Redis Sentinel, "Configuration epochs"): of the answers of a
-//!   majority those of the greatest epoch count.
-//! - A master that is about to be replaced is not used: what it acknowledged then would be undone.
+//! - A server is the master only while answers of a majority are younger than `FRESH`. Otherwise there is no
+//!   known
+//!   master: calls fail at once, and sessions stay unchanged.
+//! - Every failover has a greater configuration epoch than earlier ones (Redis Sentinel, "Configuration
+//!   epochs"). Of
+//!   the answers of a majority, those with the greatest epoch count.
+//! - A master that is about to be replaced is not used: the failover would undo writes that it acknowledges.
 //!
-//! Deliberately absent: Sentinels that are not configured. A majority is one of those that are, so all are to be named.
+//! Deliberately absent: Sentinels that are not configured. The majority is one of the configured Sentinels,
+//! so the settings must name all of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,24 +26,24 @@ use tokio::task::JoinSet;
 use super::source::{CONNECT_TIMEOUT, connection_config};
 use crate::store::url::ServerAddress;
 
-/// How often each Sentinel is asked.
+/// How often the service asks each Sentinel.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
-/// Longest wait for an answer; one that takes longer leaves too little of `FRESH`.
+/// Longest wait for an answer. A later answer leaves too little of `FRESH`.
 const ASK_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// An answer to an older request says nothing about now. With the longest request and wait, a master that was cut off is left within
-/// the second in which endings are seen.
+/// An older answer is stale. Together with the longest interval and wait, the service leaves a master that
+/// was cut off within the second in which endings must be visible.
 const FRESH: Duration = Duration::from_millis(700);
 
-/// How often the answers are judged without a new one: they grow old.
+/// How often the answers are judged without a new one, because they become stale.
 const JUDGE_EVERY: Duration = Duration::from_millis(50);
 
 /// Longest wait for a subscription, TLS and authentication included.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_millis(1_000);
 
-/// What Sentinels announce before they replace a master, while, and after. The first comes some hundred milliseconds before a replica
-/// is promoted.
+/// Announcements of Sentinels before, during and after a failover. The first one comes some hundred
+/// milliseconds before a Sentinel promotes a replica.
 const ANNOUNCED: [&str; 4] = [
     "+try-failover",
     "+selected-slave",
@@ -48,27 +51,27 @@ const ANNOUNCED: [&str; 4] = [
     "+switch-master",
 ];
 
-/// What a Sentinel said last.
+/// The last answer of a Sentinel.
 #[derive(Clone)]
 struct Answer {
-    /// When the request was sent: the answer is no newer.
+    /// When the request was sent. The answer may be as old.
     sent_at: Instant,
     /// Epoch of its configuration.
     epoch: u64,
     master: ServerAddress,
-    /// Whether it is about to promote another server.
+    /// Whether this Sentinel is about to promote another server.
     is_replacing: bool,
 }
 
-/// What the Sentinels said last, in the order they are configured.
+/// The last answers of the Sentinels, in the order of the settings.
 type Answers = watch::Sender<Vec<Option<Answer>>>;
 
-/// What is known of the master.
+/// The result of the last answers.
 #[derive(Clone, PartialEq, Eq)]
 enum Verdict {
-    /// The Sentinels had no time to answer yet.
+    /// The Sentinels have not had time to answer yet.
     Awaited,
-    /// No majority names one.
+    /// No majority names a master.
     Missing,
     Named(ServerAddress),
 }
@@ -81,7 +84,7 @@ pub(super) struct Master {
 }
 
 impl Master {
-    /// Follows what `sentinels` call `name`.
+    /// Follows the master that `sentinels` call `name`.
     pub(super) fn follow(sentinels: Vec<Client>, name: &str) -> Self {
         let answers = watch::Sender::new(vec![None; sentinels.len()]);
         let (sender, verdict) = watch::channel(Verdict::Awaited);
@@ -105,7 +108,7 @@ impl Master {
         }
     }
 
-    /// The master of now; waits only for the first verdict.
+    /// The current master. Waits only for the first verdict.
     pub(super) async fn address(&self) -> RedisResult<ServerAddress> {
         let mut verdict = self.verdict.clone();
         let known = verdict.wait_for(|verdict| *verdict != Verdict::Awaited).await;
@@ -115,16 +118,16 @@ impl Master {
         }
     }
 
-    /// Whether this server is the master still.
+    /// Whether this server is still the master.
     pub(super) fn is(&self, server: &ServerAddress) -> bool {
         matches!(&*self.verdict.borrow(), Verdict::Named(address) if address == server)
     }
 
-    /// Returns once this server is the master no more.
+    /// Returns once this server is no longer the master.
     pub(super) async fn left(&self, server: &ServerAddress) {
         let mut verdict = self.verdict.clone();
         let is_other = |verdict: &Verdict| !matches!(verdict, Verdict::Named(address) if address == server);
-        // An error means that nothing is followed any more.
+        // The sender is gone with the tasks that follow the master.
         let _ = verdict.wait_for(is_other).await;
     }
 
@@ -172,7 +175,7 @@ fn announce(verdict: &Verdict) {
     }
 }
 
-/// The master by the last answers, one slot for each Sentinel.
+/// The master according to the last answers, one slot for each Sentinel.
 fn judge(answers: &[Option<Answer>], now: Instant) -> Option<ServerAddress> {
     let fresh = answers.iter().flatten();
     let fresh = fresh.filter(|answer| now.saturating_duration_since(answer.sent_at) < FRESH);
@@ -190,11 +193,11 @@ fn judge(answers: &[Option<Answer>], now: Instant) -> Option<ServerAddress> {
     Some(most.master.clone())
 }
 
-/// One of the Sentinels, which is asked.
+/// Asks one Sentinel.
 struct Sentinel {
     client: Client,
     master: String,
-    /// Its place among the answers.
+    /// Its index among the answers.
     at: usize,
     answers: Answers,
     look: Arc<Notify>,
@@ -230,8 +233,8 @@ impl Sentinel {
         }
     }
 
-    /// The epoch is read before the address: between the two a Sentinel may learn of a newer master, and then an older epoch with the
-    /// new address does no harm, as a newer one with the old address would.
+    /// Reads the epoch before the address, because a Sentinel may learn of a newer master in between. An
+    /// older epoch with the new address is harmless; a newer epoch with the old address is not.
     async fn ask(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         let sent_at = Instant::now();
         let mut question = redis::pipe();
@@ -247,7 +250,7 @@ impl Sentinel {
         let is_begun = fact("flags")
             .split(',')
             .any(|flag| flag == "failover_in_progress");
-        // Once a replica is promoted, the Sentinel that did it names its address, before it counts the failover as done.
+        // The Sentinel that promoted a replica names its address before it counts the failover as done.
         let is_old = fact("ip") == host && fact("port") == port.to_string();
         let answer = Answer {
             sent_at,
@@ -260,7 +263,8 @@ impl Sentinel {
         Ok(())
     }
 
-    /// Subscribes to its announcements, if it permits that: answers alone are enough, and slower.
+    /// Subscribes to the Sentinel's announcements, if the Sentinel permits it. Answers alone are enough, but
+    /// slower.
     async fn subscribe(&self) -> Option<PubSubStream> {
         let subscribing = async {
             let mut listener = self.client.get_async_pubsub().await?;
@@ -278,13 +282,13 @@ fn unexpected() -> RedisError {
     (ErrorKind::UnexpectedReturnType, "a Sentinel says something else").into()
 }
 
-/// The next announcement; never, where there are none.
+/// Waits for the next announcement; for ever without a subscription.
 async fn next(announced: &mut Option<PubSubStream>) {
     if let Some(stream) = announced {
         if stream.next().await.is_some() {
             return;
         }
-        // Its connection broke; the one that asks notices if there is more to it.
+        // The subscription broke. If the Sentinel is down, the task that asks it notices.
         *announced = None;
     }
     std::future::pending().await

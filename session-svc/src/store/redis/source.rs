@@ -1,10 +1,10 @@
-//! How connections are made: from settings to a server of their topology.
+//! Makes connections: from settings to a server of their topology.
 //!
-//! deadpool-redis' manager makes each connection to a server. A cluster's connection keeps, checks and replaces one connection to each
-//! node itself.
+//! deadpool-redis' manager makes each connection to a server. A cluster connection keeps, checks and replaces
+//! one connection to each node itself.
 //!
-//! A connection to a single server or behind Sentinels is verified with ROLE before it is used (Redis, "Guidelines for Redis
-//! clients with support for Redis Sentinel", step 3).
+//! A connection to a single server or behind Sentinels is verified with ROLE before it is used (Redis,
+//! "Guidelines for Redis clients with support for Redis Sentinel", step 3).
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,26 +27,26 @@ use super::sentinels::Master;
 /// Longest wait for a connection, TLS and authentication included.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Longest wait for an answer: a script takes well under a millisecond, a slow server is no use.
+/// Longest wait for an answer. A script takes well under a millisecond; a slower server is of no use.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_millis(1_000);
 
-/// Why a Redis store cannot be set up. None of it passes by itself.
+/// Why a Redis store cannot be set up. A retry does not help.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// A file the address names cannot be read.
+    /// The service cannot read a file that the address names.
     #[error("{} cannot be read: check that it exists and is readable for this user", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// TLS without `ca_file`, on a system that has no authorities.
+    /// TLS without `ca_file`, on a system without certificate authorities.
     #[error(
         "this system has no authorities to trust, as in an image made from scratch: name the store's own by ca_file in SESSION_STORE, or a file of authorities in the variable SSL_CERT_FILE"
     )]
     NoAuthorities,
-    /// The system's authorities cannot be read, which every TLS connection begins with.
+    /// The system's certificate authorities, which every TLS connection needs, cannot be read.
     #[error("the system's authorities cannot be read: check SSL_CERT_FILE and SSL_CERT_DIR")]
     Authorities(#[source] rustls_native_certs::Error),
     /// The pool cannot be made.
@@ -57,7 +57,7 @@ pub enum SetupError {
     Refused(#[from] RedisError),
 }
 
-/// A handle that many calls share.
+/// A connection handle that many calls share.
 #[derive(Clone)]
 pub(super) enum Wire {
     Server(MultiplexedConnection),
@@ -82,16 +82,16 @@ impl Wire {
     }
 }
 
-/// How connections are made.
+/// Makes connections to the servers of the settings.
 pub(super) struct ConnectionSource {
     settings: RedisSettings,
     certificates: Option<TlsCertificates>,
     servers: Servers,
-    /// How many connections broke: most often their server ended, and the others have no server any more either.
+    /// How many connections broke. Usually their server ended, and other connections to it broke too.
     breaks: AtomicU64,
 }
 
-/// Which server is connected to.
+/// The servers to connect to.
 enum Servers {
     Single(ServerAddress),
     Sentinel(Master),
@@ -99,10 +99,10 @@ enum Servers {
 }
 
 impl ConnectionSource {
-    /// Prepares them. Behind Sentinels the master is followed from now on.
+    /// Prepares connections. With Sentinels, it follows the master from now on.
     pub(super) fn new(settings: &RedisSettings) -> Result<Self, SetupError> {
         let certificates = settings.tls.as_ref().map(certificates).transpose()?;
-        // Certificates that are no good are refused here, and not at the first connection.
+        // Unusable certificates fail here, not at the first connection.
         let clients = clients(settings, certificates.as_ref())?;
         let servers = match &settings.topology {
             Topology::Single(server) => Servers::Single(server.clone()),
@@ -124,7 +124,8 @@ impl ConnectionSource {
         })
     }
 
-    /// A new connection, whose answers take at most so long; and the server it leads to, behind Sentinels.
+    /// Makes a connection whose answers may take up to `answer_timeout`. With Sentinels, it also returns the
+    /// server.
     pub(super) async fn connect(
         &self,
         answer_timeout: Duration,
@@ -150,7 +151,7 @@ impl ConnectionSource {
         }
     }
 
-    /// A new connection to one server.
+    /// Makes a connection to one server.
     pub(super) async fn connect_to(
         &self,
         server: &ServerAddress,
@@ -176,7 +177,7 @@ impl ConnectionSource {
         }
     }
 
-    /// Returns once a connection to this server may not be used any more.
+    /// Returns once connections to this server must no longer be used.
     pub(super) async fn left(&self, server: Option<&ServerAddress>) {
         match (&self.servers, server) {
             (Servers::Sentinel(master), Some(server)) => master.left(server).await,
@@ -189,12 +190,12 @@ impl ConnectionSource {
         self.breaks.load(Ordering::Relaxed)
     }
 
-    /// Has every connection checked before its next use.
+    /// Makes every connection check its server before its next use.
     pub(super) fn report_break(&self) {
         self.breaks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Looks for the master, where there are Sentinels.
+    /// Asks the Sentinels for the master, if there are Sentinels.
     pub(super) fn look(&self) {
         if let Servers::Sentinel(master) = &self.servers {
             master.look();
@@ -202,7 +203,8 @@ impl ConnectionSource {
     }
 }
 
-/// Asks a server whether it is a master. One that does not permit the question, or does not know it, is believed to be.
+/// Asks a server whether it is a master. A server that does not permit or know the command counts as a
+/// master.
 pub(super) async fn is_master(mut connection: MultiplexedConnection) -> RedisResult<bool> {
     match redis::cmd("ROLE").query_async(&mut connection).await {
         Ok(role) => Ok(matches!(role, Role::Primary { .. })),
@@ -211,7 +213,7 @@ pub(super) async fn is_master(mut connection: MultiplexedConnection) -> RedisRes
     }
 }
 
-/// Whether the question was refused, for want of a right or because the server does not know it.
+/// Whether the server rejected the command: a right is missing, or the server does not know it.
 fn is_refused(error: &RedisError) -> bool {
     matches!(
         error.kind(),
@@ -219,26 +221,27 @@ fn is_refused(error: &RedisError) -> bool {
     )
 }
 
-/// The error of calls to a server that turned out to be a replica.
+/// The error for calls to a server that is a replica.
 pub(super) fn not_the_master() -> RedisError {
     (ErrorKind::Io, "the server is not the master").into()
 }
 
-/// Bounds of a connection whose answers take at most so long.
+/// Time limits of a connection whose answers may take up to `answer_timeout`.
 pub(super) fn connection_config(answer_timeout: Duration) -> AsyncConnectionConfig {
     AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT))
         .set_response_timeout(Some(answer_timeout))
 }
 
-/// Reads the certificates and makes what connections are made with, and connects to nobody: what is refused here is refused at the start.
+/// Reads the certificates and builds the clients without connecting, so that unusable settings fail at the
+/// start.
 pub(crate) fn check(settings: &RedisSettings) -> Result<(), SetupError> {
     let certificates = settings.tls.as_ref().map(certificates).transpose()?;
     clients(settings, certificates.as_ref())?;
     Ok(())
 }
 
-/// A client of each server that the settings name. It connects to nobody.
+/// A client for each server that the settings name. Does not connect.
 fn clients(settings: &RedisSettings, certificates: Option<&TlsCertificates>) -> RedisResult<Vec<Client>> {
     let (servers, login, database) = match &settings.topology {
         Topology::Single(server) => (std::slice::from_ref(server), &settings.login, settings.database),
@@ -286,14 +289,14 @@ fn client(
     }
 }
 
-/// Many calls share a connection: the kernel is not to keep one call's command until the answer to another's is there
-/// (RFC 9293, section 3.7.4), a round trip later.
+/// Turns off Nagle's algorithm (RFC 9293, section 3.7.4). Many calls share a connection: the kernel must not
+/// delay one call's command until the answer to another call, a round trip later.
 fn undelayed() -> TcpSettings {
     TcpSettings::default().set_nodelay(true)
 }
 
-/// Reads the files. The system's authorities are looked at first, as the client does for every connection: what is wrong with
-/// them is told at the start and not at the first handshake.
+/// Reads the files. Loads the system's authorities first, as the client does for every connection, so that
+/// errors in them surface at the start and not at the first handshake.
 fn certificates(tls: &TlsSettings) -> Result<TlsCertificates, SetupError> {
     let mut authorities = rustls_native_certs::load_native_certs();
     if let Some(error) = authorities.errors.pop() {
