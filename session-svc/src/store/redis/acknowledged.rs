@@ -1,32 +1,35 @@
-//! Does what was removed stay away when a replica takes the master's place? (Redis, `WAIT`)
+//! Checks that removed records stay removed when a replica becomes the master (Redis, `WAIT`).
 //!
 //! Invariants
-//! - A master that is held to its replicas (`min-replicas-to-write`) counts an ending as done once one of them has it. Others are not
-//!   asked: they may have none.
-//! - The connection is its own: `WAIT` holds up what comes behind it.
-//! - The server that answers has neither the records nor, after `WAIT`, has one of its replicas: replication keeps the order of
-//!   writes. A call that is repeated learns the same.
-//! - What is not acknowledged in time is removed all the same, on this master.
+//! - If a master requires replicas (`min-replicas-to-write`), an ending is done once one of them has it.
+//!   Other masters are not asked: they may have no replicas.
+//! - It uses its own connection, because `WAIT` blocks later commands.
+//! - The answering server does not have the records. After `WAIT`, one of its replicas does not have them
+//!   either: replication keeps the order of writes. A retry gets the same answer.
+//! - Without an acknowledgement in time, the records are still removed on this master.
 
 use super::RedisShared;
 use super::answers::unavailable;
 use crate::store::{Name, StoreError};
 
-/// Replicas that have to have an ending: as many as `min-replicas-to-write` is to say, for one of them takes the master's place.
+/// Replicas that must have an ending: the recommended `min-replicas-to-write`, because one of them becomes
+/// the master.
 const WANTED: usize = 1;
 
-/// Longest a replica may take: far above a round trip between zones, below what connections wait for an answer.
+/// Longest wait for a replica: far above a round trip between zones, below the wait of connections for an
+/// answer.
 const ACKNOWLEDGE_MS: u64 = 500;
 
-/// Whether the master of this key is held to its replicas, which INFO says by how many of them are good. A user without the right
-/// to ask learns no.
+/// Whether the master of this key requires replicas: only then INFO reports its good replicas. False if the
+/// user lacks the right to INFO.
 const IS_HELD: &str = r"
 local info = redis.pcall('INFO', 'replication')
 return type(info) == 'string' and string.find(info, 'min_slaves_good_slaves', 1, true) and 1 or 0
 ";
 
-/// Gives 1 if a record is there. Else it writes what is to be acknowledged, and takes that away. A server that is out of memory refuses
-/// what needs any, but not behind another write: sessions end when it is full.
+/// Returns 1 if a record exists. Otherwise writes a key to be acknowledged, and removes it. DEL comes first:
+/// a server without memory rejects SET only as the script's first write, and sessions must end when it is
+/// full.
 const PROBE: &str = r"
 for _, key in ipairs(KEYS) do if redis.call('EXISTS', key) == 1 then return 1 end end
 redis.call('DEL', KEYS[1])
@@ -35,7 +38,7 @@ redis.call('DEL', KEYS[1])
 return 0
 ";
 
-/// Why an ending does not count as done.
+/// Why an ending is not done.
 #[derive(Debug, thiserror::Error)]
 enum NotKept {
     #[error("no replica acknowledged an ending in time")]
@@ -45,7 +48,8 @@ enum NotKept {
 }
 
 impl RedisShared {
-    /// Fails unless the records are gone for good, or without names all that was removed so far. False if no replica was asked.
+    /// Fails unless the records, or without names all records removed so far, are removed permanently.
+    /// Returns false if no replica was asked.
     pub(super) async fn acknowledged(&self, names: &[Name]) -> Result<bool, StoreError> {
         let mut keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.record(*name)).collect();
         if keys.is_empty() {
@@ -53,14 +57,14 @@ impl RedisShared {
         }
         let of_one_server = if self.scattered { 1 } else { keys.len() };
         let mut is_asked = false;
-        // One after the other: behind a replica that is silent the connection serves no other question.
+        // Sequentially: a silent replica blocks the connection.
         for keys in keys.chunks(of_one_server) {
             is_asked |= self.acknowledged_by(keys).await?;
         }
         Ok(is_asked)
     }
 
-    /// Asks the server that is to be without these keys.
+    /// Asks the server of these keys.
     async fn acknowledged_by(&self, keys: &[Vec<u8>]) -> Result<bool, StoreError> {
         let script = |script| {
             let mut command = redis::cmd("EVAL");

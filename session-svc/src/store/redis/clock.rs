@@ -1,4 +1,4 @@
-//! The server's time without a request each time: a local monotonic clock plus an offset that is measured
+//! The server's time without a request each time: a local monotonic clock plus an offset, which is measured
 //! on connecting and several times a second. Replicas whose own clocks differ agree to within a round trip.
 
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,20 +13,21 @@ use super::pool::WorkerConnection;
 /// How often the offset is measured.
 const MEASURE_EVERY: Duration = Duration::from_millis(250);
 
-/// After this long any answer says more than what was measured before, perhaps on another server.
+/// After this long, any answer is better than the last measurement, perhaps from another server.
 const OUTDATED: Duration = Duration::from_secs(5);
 
-/// Two clocks run apart by less than one part in so many: 500 in a million is the most by which operating systems correct one.
+/// Two clocks diverge by less than 1/`APART_ONE_IN`. Operating systems correct a clock by at most 500 in a
+/// million.
 const APART_ONE_IN: i64 = 2_000;
 
 /// Follows the server's clock.
 pub(super) struct ServerClock {
     started: Instant,
-    /// The server's time when `started` was, in microseconds since the Unix epoch.
+    /// The server's time at `started`, in microseconds since the Unix epoch.
     origin_us: AtomicI64,
-    /// When that was measured, in microseconds after `started`; negative until it was.
+    /// When that was measured, in microseconds after `started`; negative before the first measurement.
     measured_us: AtomicI64,
-    /// By how much it may have been wrong then, in microseconds: half of the round trip.
+    /// The possible error at that time, in microseconds: half of the round trip.
     error_us: AtomicI64,
 }
 
@@ -52,8 +53,8 @@ impl ServerClock {
         u64::try_from(now_us / 1_000).unwrap_or(0)
     }
 
-    /// Asks the server for the time. Believed is the answer that says it best: one with a longer round trip than that of an earlier
-    /// one is less exact than the last, and would make the time jump.
+    /// Asks the server for the time. Ignores an answer that is less exact than the last one, as its longer
+    /// round trip would make the time jump.
     pub(super) async fn synchronise(&self, connection: &WorkerConnection) -> Result<(), RedisError> {
         let sent = self.started.elapsed();
         let (seconds, microseconds): (i64, i64) = connection.read(&redis::cmd("TIME")).await?;

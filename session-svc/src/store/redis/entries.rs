@@ -1,19 +1,19 @@
-//! Entries of the event stream as the server sends them.
+//! Entries of the event stream, as the server sends them.
 
 use std::sync::Arc;
 
 use redis::{FromRedisValue, ParsingError, Value};
 
-/// An entry's ID: milliseconds and a number.
+/// An entry's ID: milliseconds and a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id(pub(super) u64, pub(super) u64);
 
 impl Id {
-    /// Reads an ID that something can come after.
+    /// Parses an ID that another one can follow.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (ms, number) = text.split_once('-')?;
         let id = Self(ms.parse().ok()?, number.parse().ok()?);
-        // Nothing can come after the greatest ID, so it is nobody's position, and the server refuses it.
+        // No entry can follow the greatest ID, so it is not a valid position, and the server rejects it.
         Some(id).filter(|id| *id != Self(u64::MAX, u64::MAX))
     }
 }
@@ -31,14 +31,14 @@ pub(super) struct StreamEntry {
     pub(super) content: EntryContent,
 }
 
-/// What an entry holds.
+/// The content of an entry.
 #[derive(Clone)]
 pub(super) enum EntryContent {
     /// An event was published.
     Event(Arc<[u8]>),
-    /// Nothing: somebody began to listen to an empty stream.
+    /// Nothing: a listener started on an empty stream.
     Mark,
-    /// Whether a write was done, and so whether its event belongs here, is not known.
+    /// It is unknown whether a write was done, and so whether its event is missing here.
     Gap,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn unexpected() -> ParsingError {
 }
 
 impl FromRedisValue for StreamEntry {
-    /// As XRANGE and XREAD give it: an array of the ID and of field-value pairs.
+    /// Parses the form of XRANGE and XREAD: an array of the ID and of field-value pairs.
     fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
         let (id, fields): (String, Vec<Vec<u8>>) = FromRedisValue::from_redis_value(value)?;
         let id = Id::parse(&id).ok_or_else(unexpected)?;

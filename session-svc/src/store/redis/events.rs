@@ -1,9 +1,9 @@
-//! The published events of one store: those of one stream, or of the streams of a cluster together.
+//! The published events of one store, from one stream or from all streams of a cluster.
 //!
 //! Invariants
-//! - A listener hears all streams or none: when one of them cannot be heard, its own stream ends with an error.
-//! - The events of one record are heard in the order of its writes; in a cluster those of two records are not.
-//! - What was lost of one stream is told as missed, for it may have been anybody's.
+//! - A listener receives all streams or none: if one of them fails, its own stream ends with an error.
+//! - The events of one record arrive in the order of its writes. In a cluster, those of two records may not.
+//! - A loss in one stream is reported as missed, because it may concern any record.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,27 +22,27 @@ use super::pool::WorkerConnection;
 use super::positions::Positions;
 use super::stream::StreamFeed;
 
-/// Events a server's only stream keeps for resuming: minutes of a busy installation, 2 to 3 MB.
+/// Events that a server's only stream keeps for resuming: minutes of a busy installation, 2 to 3 MB.
 const KEPT_EVENTS: u64 = 8_192;
 
-/// Events each of a cluster's streams keeps: twice as many together.
+/// Events that each of a cluster's streams keeps: together twice as many.
 const KEPT_EVENTS_EACH: u64 = 512;
 
-/// What comes in one of a cluster's streams within this time after another event is read with the next: a busy stream costs a replica
-/// a hundred reads a second at most, and an event that comes alone waits for nothing.
+/// Pause between reads of one of a cluster's streams, so that a read returns all events since. A busy stream
+/// costs a replica at most a hundred reads a second, and a single event does not wait.
 const READ_TOGETHER: Duration = Duration::from_millis(10);
 
 /// The events of one store.
 pub(super) struct EventFeed {
     keys: KeyNames,
-    /// One; in a cluster one of each partition.
+    /// One stream; in a cluster one for each partition.
     streams: Vec<Arc<StreamFeed>>,
     /// How many events a stream keeps.
     pub(super) kept: u64,
 }
 
 impl EventFeed {
-    /// The stream of one server, or of one master; all streams of a cluster, where keys are `scattered`.
+    /// The stream of one server or master, or all streams of a cluster if keys are `scattered`.
     pub(super) fn new(connection: &WorkerConnection, keys: &KeyNames, scattered: bool) -> Self {
         let (names, kept, pause) = if scattered {
             (keys.event_partitions(), KEPT_EVENTS_EACH, READ_TOGETHER)
@@ -58,7 +58,7 @@ impl EventFeed {
         }
     }
 
-    /// Streams what is published after `after`, or from now on.
+    /// Streams the events after `after`, or from now on.
     pub(super) async fn follow(
         &self,
         after: Option<String>,
@@ -77,7 +77,7 @@ impl EventFeed {
         let heard = select_all(heard.map(|(at, heard)| heard.map(move |heard| (at, heard)).boxed()));
         let updates = heard.scan(Some(positions), |positions, (at, heard)| {
             let update = positions.as_mut().map(|positions| Ok(positions.told(at, heard?)));
-            // One that cannot be heard ends them all.
+            // An error in one stream ends all.
             positions.take_if(|_| matches!(update, Some(Err(_))));
             ready(update)
         });
@@ -89,7 +89,8 @@ impl EventFeed {
         Ok(self.newest().await?.to_string())
     }
 
-    /// Streams of a cluster, of which the script of a write to this record takes the first its node has; none where there is one stream.
+    /// In a cluster, the candidate streams for a write to this record: the script uses the first one on its
+    /// node.
     pub(super) fn near(&self, name: Name) -> Vec<Vec<u8>> {
         if self.streams.len() == 1 {
             return Vec::new();
@@ -98,14 +99,14 @@ impl EventFeed {
         near.map(|near| self.streams[near].key.clone()).into()
     }
 
-    /// Publishes by itself what a write to this record could not publish in its script.
+    /// Publishes an event separately, if the script of its write could not.
     pub(super) async fn publish(&self, name: Name, event: Vec<u8>) {
         self.stream_of(name)
             .publish(EntryContent::Event(event.into()))
             .await;
     }
 
-    /// Tells listeners that an event of this record may have been missed, in the background.
+    /// Reports to listeners, in the background, that they may have missed an event of this record.
     pub(super) fn publish_gap(&self, name: Name) {
         self.stream_of(name).publish_later(EntryContent::Gap);
     }
@@ -115,12 +116,12 @@ impl EventFeed {
         Ok(Positions::new(newest.await.map_err(unavailable)?))
     }
 
-    /// Where a listener goes on that was at this position; `None` where nobody can tell what it missed.
+    /// The position to resume from; `None` if it is unknown what the listener missed.
     fn resumed(&self, position: &str) -> Option<Positions> {
         Positions::parse(position).filter(|positions| positions.ids().len() == self.streams.len())
     }
 
-    /// Which stream has the events of a record.
+    /// The stream with the events of a record.
     fn stream_of(&self, name: Name) -> &Arc<StreamFeed> {
         match &self.streams[..] {
             [only] => only,

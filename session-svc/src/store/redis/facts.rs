@@ -1,6 +1,6 @@
-//! What the servers that take writes say of themselves, judged: do they keep the sessions they are given?
+//! Checks from the masters' own reports whether they keep the sessions.
 //!
-//! Masters alone answer, over the store's own connection. INFO is the only right that this needs.
+//! Only masters answer, over the store's own connection. INFO is the only right needed.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::RedisStore;
 use super::answers::unavailable;
 use crate::store::StoreError;
 
-/// Less room than this part of `maxmemory` is worth a look: sign-ins are refused when there is none.
+/// Free memory below 1/`ROOM_PART` of `maxmemory` is a warning. Without free memory, sign-ins fail.
 const ROOM_PART: u64 = 5;
 
 const NOT_MASTER: &str = "this server takes no writes: point SESSION_STORE at the master";
@@ -25,7 +25,7 @@ const NO_LIMIT: &str = "set maxmemory, to four sevenths of what the server may t
 const LITTLE_ROOM: &str = "less than a fifth of maxmemory is left, and without room no session begins: raise maxmemory, and the server's memory with it";
 
 impl RedisStore {
-    /// Asks the only server, or every master of a cluster.
+    /// Asks the only server, or every master of a cluster, with INFO.
     pub(super) async fn ask_facts(&self) -> Result<Vec<Check>, StoreError> {
         let question = redis::cmd("INFO");
         let servers: BTreeMap<String, InfoDict> = if self.shared.scattered {
@@ -90,7 +90,7 @@ fn judge(info: &InfoDict, needs_replicas: bool) -> Vec<Check> {
     checks
 }
 
-/// The server says how many of its replicas are good only if it refuses writes without them.
+/// The server reports its good replicas only if it refuses writes without them.
 fn replicas(info: &InfoDict, needs_replicas: bool) -> Finding {
     let connected: String = info.get("connected_slaves").unwrap_or("0".to_owned());
     match connected.as_str() {
@@ -120,7 +120,7 @@ mod tests {
 
     const FITS: (Verdict, Option<&str>) = (Verdict::Fits, None);
 
-    /// How a fact stands, and its advice.
+    /// The verdict on a fact, and its advice.
     fn standing(about: &str, needs_replicas: bool, name: &str) -> (Verdict, Option<&'static str>) {
         let about = about.replace(' ', "\r\n");
         let checks = judge(&InfoDict::new(&about), needs_replicas);

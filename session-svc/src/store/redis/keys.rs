@@ -1,12 +1,13 @@
-//! Names of keys, and what stands in index entries and leases.
+//! Names of keys, and the content of index entries and leases.
 //!
-//! Names are written as their bytes, which take half the memory of their digits.
+//! Names are written as bytes, which take half the memory of their digits.
 //!
-//! An index has no key of its own, which would take more than its one usual entry. The first bits of its name say which of 65,536
-//! sorted sets it shares, the others begin its entries. A set has thirty entries at a million sessions and stays a compact list.
+//! An index has no key of its own, which would take more memory than its usual single entry. The first bits
+//! of its name select one of 65,536 shared sorted sets; the other bits begin its entries. With a million
+//! sessions a set has thirty entries and stays a compact list.
 //!
-//! What is in a large set is in a second one as well, on the same node of a cluster, that orders entries by creation: all scored
-//! alike, so that a page is a range of their bytes (see `docs/decisions/lists.md`).
+//! A large set has a second set on the same node, which orders the entries by creation. All its scores are
+//! equal, so that a page is a range of entry bytes (see `docs/decisions/lists.md`).
 
 use super::partitions;
 use crate::store::{Entry, Lease, Name, Record};
@@ -17,7 +18,7 @@ pub(super) struct KeyNames {
     prefix: Vec<u8>,
 }
 
-/// Letters of keys.
+/// Letters that keys begin with.
 const RECORD: u8 = b's';
 const INDEX: u8 = b'i';
 const ORDER: u8 = b'o';
@@ -26,16 +27,16 @@ const REMEMBERED: u8 = b'm';
 const EVENTS: u8 = b'e';
 const PROBE: u8 = b'w';
 
-/// Bytes of an index's name in a set's key: the others, 112 bits of a hash, distinguish lists in a set.
+/// Bytes of an index's name in a set's key. The others, 112 bits of a hash, distinguish the lists in a set.
 const SET_BYTES: usize = 2;
 
-/// Where an index is.
+/// The location of an index.
 pub(super) struct IndexLocation {
-    /// The sorted set it shares, scored by expiry.
+    /// The shared sorted set, scored by expiry.
     pub(super) key: Vec<u8>,
-    /// The set beside it that orders entries by creation.
+    /// The second set, which orders entries by creation.
     pub(super) order: Vec<u8>,
-    /// What its entries begin with.
+    /// The prefix of its entries.
     pub(super) begins: Vec<u8>,
 }
 
@@ -46,7 +47,7 @@ impl KeyNames {
         }
     }
 
-    /// What every key begins with.
+    /// The prefix of every key.
     pub(super) fn prefix(&self) -> &[u8] {
         &self.prefix
     }
@@ -59,7 +60,7 @@ impl KeyNames {
         self.key(RECORD, name.as_bytes())
     }
 
-    /// Where entries of an index are.
+    /// The location of an index's entries.
     pub(super) fn index(&self, name: Name) -> IndexLocation {
         let set = format!("{{{}}}", &name.digits()[..2 * SET_BYTES]);
         IndexLocation {
@@ -73,12 +74,13 @@ impl KeyNames {
         self.key(LEASE, name.as_bytes())
     }
 
-    /// A lease's key that nobody ever writes.
+    /// A lease's key that is never written.
     pub(super) fn nobodys_lease(&self) -> Vec<u8> {
         self.key(LEASE, b"nobody's")
     }
 
-    /// Keys without a value, for replicas to acknowledge a write: in a cluster one beside each stream of events.
+    /// Keys that are never there, for replicas to acknowledge a write. In a cluster, one next to each stream
+    /// of events.
     pub(super) fn probes(&self, scattered: bool) -> Vec<Vec<u8>> {
         let probe = self.key(PROBE, b"");
         if scattered {
@@ -92,7 +94,7 @@ impl KeyNames {
         self.key(REMEMBERED, name.as_bytes())
     }
 
-    /// The stream of events, of a server or behind Sentinels.
+    /// The stream of events, for one server or with Sentinels.
     pub(super) fn events(&self) -> Vec<u8> {
         self.key(EVENTS, b"")
     }
@@ -103,14 +105,14 @@ impl KeyNames {
     }
 }
 
-/// A key in each partition of a cluster.
+/// One key in each partition of a cluster.
 fn in_partitions(begins: &[u8]) -> Vec<Vec<u8>> {
     let tags = partitions::tags().into_iter();
     tags.map(|tag| [begins, format!("{{{tag}}}").as_bytes()].concat())
         .collect()
 }
 
-/// Sorts behind every [`Entry`] in bytes, which begin with the time.
+/// Sorts after the bytes of every [`Entry`], which begin with the time.
 pub(super) const PAST_ANY_ENTRY: [u8; 9] = [u8::MAX; 9];
 
 impl IndexLocation {
@@ -124,7 +126,7 @@ impl IndexLocation {
     }
 }
 
-/// The value of a held lease's key.
+/// The value of a lease's key.
 pub(super) fn held(lease: &Lease) -> String {
     format!("{}:{}", lease.serial, lease.holder)
 }

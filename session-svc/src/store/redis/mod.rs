@@ -1,4 +1,4 @@
-//! The shared store: Redis or Valkey, alone, watched by Sentinels, or a cluster.
+//! The shared store: Redis or Valkey, as one server, with Sentinels, or as a cluster.
 //!
 //! Keys, all below one prefix:
 //! ```text
@@ -13,25 +13,29 @@
 //! ```
 //!
 //! Invariants
-//! - One round trip for a load, a page of a list and each write. In a cluster, where keys live on different nodes,
-//!   the writes that touch indexes take more.
-//! - On one server or behind Sentinels a write, its index entries and its event are one script: all or nothing.
+//! - A load, a page of a list and a write each take one round trip. In a cluster, keys live on different
+//!   nodes, so writes that touch indexes take more.
+//! - On one server or with Sentinels, a write, its index entries and its event are one script: all or
+//!   nothing.
 //! - The time is the server's: keys expire by it, and `now_ms` follows it (see `clock`).
-//! - An index cannot leak: entries are scored by their record's expiry, every write to their set trims what is
-//!   past, and the set itself expires with its last entry.
-//! - A list costs a page: a small set is read at once, and in a large one the entries of a list are a range of the set that orders them.
-//! - Fences come from the server's clock in microseconds; they grow unless that clock is set back, and
-//!   every write is refused by its version anyway.
+//! - An index cannot leak: entries are scored by their record's expiry. Every write to a set trims expired
+//!   entries, and the set itself expires with its last entry.
+//! - A list costs a page. A small set is read at once; in a large one, a list is a range of the set that
+//!   orders entries.
+//! - Fences come from the server's clock in microseconds. They grow unless that clock is set back, and the
+//!   version check rejects every stale write anyway.
 //!
-//! In a cluster a record and its indexes live on different nodes, so there is no common script.
-//! Entries are written (or prolonged) before their record and removed after it: what a crash leaves is
-//! an entry without a record, which readers of the list skip and expiry clears, never a record without its entry.
-//! The event is published by the script of the write, in a stream on the same node. Where that node has none of the streams the event
-//! may stand in (slots in many pieces, or on their way to another node), it follows the write; should its node be away it is retried for
-//! a while, during which listeners are cut off from the same node and know that they receive nothing. If the answer to a write was
-//! lost, listeners learn that they may have missed something. Only a replica that dies between such a write and its event loses it.
+//! In a cluster, a record and its indexes live on different nodes, so there is no common script. Entries are
+//! written or extended before their record and removed after it. A crash may leave an entry without a record,
+//! never the reverse. Readers of the list skip such an entry, and it expires.
 //!
-//! Deliberately absent: reads from replicas, which could show a session that was ended.
+//! The script of the write publishes the event in a stream on the same node. If the node has none of the
+//! candidate streams (fragmented or migrating slots), the event follows the write. If that fails, it is
+//! retried for a while, and listeners, cut off from the same node, know it. If the answer to a write was
+//! lost, listeners learn of a possible gap. An event is lost only if the replica dies between such a write
+//! and its event.
+//!
+//! Deliberately absent: reads from replicas, which could return an ended session.
 
 mod acknowledged;
 mod answers;
@@ -77,7 +81,7 @@ use super::{
     StoreUpdate, codec, millis,
 };
 
-/// How long `open` waits for a first connection, so that the server's time has been read; the store opens anyway.
+/// How long `open` waits for a first connection and the server's time. The store opens in any case.
 const FIRST_CONTACT: Duration = Duration::from_secs(2);
 
 /// A store in Redis or Valkey, shared by all replicas.
@@ -87,23 +91,23 @@ pub(crate) struct RedisStore {
     connection: WorkerConnection,
 }
 
-/// What the stores of all workers share.
+/// State that the stores of all workers share.
 struct RedisShared {
     clock: Arc<ServerClock>,
     events: EventFeed,
-    /// For `WAIT` alone, which holds up what comes behind it.
+    /// For `WAIT` only, which blocks later commands.
     waiting: WorkerConnection,
     keys: KeyNames,
-    /// Whether keys live on several nodes, so that one script cannot change or read them together.
+    /// Whether keys live on several nodes, so that no script can read or change them together.
     scattered: bool,
-    /// Whether a replica is to take the master's place when it is lost.
+    /// Whether a replica must be able to replace a lost master.
     needs_replicas: bool,
     _following: Option<AbortOnDropHandle<()>>,
 }
 
 impl RedisStore {
-    /// Connects in the background; `fallback` is the time until the server's has been read. Follows the certificates, and
-    /// the file the settings `came_from`, as they change, and tells of the certificate `shown`.
+    /// Connects in the background; `fallback` is the time until the server's is known. Follows changes of the
+    /// certificates and of the settings file `came_from`, and reports the certificate `shown`.
     pub(crate) async fn open(
         settings: &RedisSettings,
         came_from: Option<&Path>,
@@ -116,7 +120,7 @@ impl RedisStore {
         let connection = WorkerConnection::new(sources)?;
         let clock = ServerClock::start(connection.clone(), &*fallback);
         let first_contact = async {
-            // The first answer comes after connecting, the second is the time.
+            // The first answer includes connecting; the second gives the time.
             clock.synchronise(&connection).await?;
             clock.synchronise(&connection).await
         };
@@ -138,8 +142,7 @@ impl RedisStore {
         })
     }
 
-    /// Does a write to its end. In a cluster it has several steps, which a caller that goes away must not
-    /// interrupt.
+    /// Completes a write even if its caller goes away: in a cluster it has several steps.
     async fn whole<T: Send + 'static>(
         &self,
         write: impl Future<Output = Result<T, StoreError>> + Send + 'static,
@@ -154,10 +157,10 @@ impl RedisStore {
     }
 }
 
-/// The longest a server lets anything last: with the time of now it still counts exactly.
+/// The longest lifetime: added to the current time, the server still represents it exactly.
 const LONGEST_MS: u64 = 1 << 52;
 
-/// Milliseconds the server lets something last: at least one, or it would never have been.
+/// The lifetime in milliseconds: at least one, as the server rejects 0.
 fn lasting(ttl: Duration) -> u64 {
     millis(ttl).clamp(1, LONGEST_MS)
 }
@@ -325,7 +328,7 @@ impl SessionStore for RedisStore {
             .synchronise(&self.connection)
             .await
             .map_err(unavailable)?;
-        // Writes nothing, and is refused for want of memory where a write would be.
+        // Writes nothing, but fails for lack of memory if a write would.
         let mut command = redis::cmd("SET");
         command.arg(self.shared.keys.nobodys_lease()).arg("").arg("XX");
         match self
@@ -335,7 +338,7 @@ impl SessionStore for RedisStore {
             .map_err(unavailable)
         {
             Err(StoreError::Full) => Err(StoreError::Full),
-            // What else keeps it from writing shows in the writes.
+            // Other errors surface in the writes.
             Ok(_) | Err(_) => Ok(()),
         }
     }

@@ -2,18 +2,15 @@
 //!
 //! Invariants
 //! - A call takes the pool's only object, clones its multiplexed handle and returns the object. It does so
-//!   without a
-//!   command, before it sends anything (docs/decisions/redis-connections.md).
+//!   without a command, before it sends anything (docs/decisions/redis-connections.md).
 //! - The worker that uses the object makes it, so that neither request nor answer wakes another thread.
 //! - Every wait is bounded. While the server is away, one call at a time tries to connect, and the others
 //!   fail at once.
 //! - If an object's server failed, became a replica or is no longer the Sentinels' master, the pool replaces
-//!   the
-//!   object. An idle object is checked before its next use: a load balancer drops idle connections silently, and
-//!   writes are not retried.
+//!   the object. An idle object is checked before its next use: a load balancer drops idle connections
+//!   silently, and writes are not retried.
 //! - A cluster connection, which leads to all nodes, stays in use until another one replaces it: one silent
-//!   node must
-//!   not take down the sessions of the others.
+//!   node must not take down the sessions of the others.
 //! - Only reads are retried, once, and only if their connection broke or brought no answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};

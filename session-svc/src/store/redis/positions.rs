@@ -1,6 +1,6 @@
-//! Where a listener is: the entry it is behind, in each stream.
+//! The position of a listener: the last entry received, in each stream.
 //!
-//! It is written as the IDs of the entries, with a dot between two of them: some 500 bytes of the 32 streams of a cluster.
+//! Its text form is the IDs of the entries, joined by dots: some 500 bytes for the 32 streams of a cluster.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use crate::store::StoreUpdate;
 
 use super::entries::{EntryContent, Id, StreamEntry};
 
-/// Longest that is read: far more than there are streams.
+/// The most IDs that are read: far more than there are streams.
 const MAX_STREAMS: usize = 256;
 
-/// A position in each of some streams; in one at least.
+/// A position in each stream; there is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Positions(Vec<Id>);
 
@@ -26,12 +26,12 @@ impl Positions {
         ids.collect::<Option<_>>().map(Self)
     }
 
-    /// In the order of the streams.
+    /// The IDs, in the order of the streams.
     pub(super) fn ids(&self) -> &[Id] {
         &self.0
     }
 
-    /// What a listener is told of what was heard in one of the streams, and moves it on there.
+    /// Advances the position in `stream` and returns the update for the listener.
     pub(super) fn told(&mut self, stream: usize, heard: StreamEntry) -> StoreUpdate {
         self.0[stream] = heard.id;
         match heard.content {

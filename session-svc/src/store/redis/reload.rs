@@ -1,7 +1,8 @@
 //! Certificates and passwords that change while the service runs.
 //!
-//! Invariant: settings that cannot be used change nothing, and new ones are used once a connection by them was made. Deliberately absent: moving to another kind of store, database
-//! or prefix, which are other sessions and need a restart.
+//! Invariant: settings that cannot be used change nothing, and new ones are used once a connection by them
+//! was made. Deliberately absent: moving to another kind of store, database or prefix, which are other
+//! sessions and need a restart.
 
 use std::error::Error;
 use std::mem::discriminant;

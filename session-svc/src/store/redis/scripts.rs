@@ -1,9 +1,10 @@
 //! What is done on the server in one step.
 //!
-//! `KEYS` of a write are the record's, the events' and two sets of each index, by expiry and by creation; in a cluster the record's
-//! alone, and the names of streams that may be on the same node stand where the members of indexes stand elsewhere (Redis lets a
-//! script use a key it does not declare, on its own node). Commands are those the documented access list grants.
-//! Values are compared as bytes: a record's version stands at the offset `codec` says.
+//! `KEYS` of a write are the record's, the events' and two sets of each index, by expiry and by creation; in
+//! a cluster the record's alone, and the names of streams that may be on the same node stand where the
+//! members of indexes stand elsewhere (Redis lets a script use a key it does not declare, on its own node).
+//! Commands are those the documented access list grants. Values are compared as bytes: a record's version
+//! stands at the offset `codec` says.
 
 use std::sync::OnceLock;
 
@@ -18,16 +19,19 @@ use super::pool::WorkerConnection;
 ///
 /// `now` returns the server's time in milliseconds since the Unix epoch, as digits.
 ///
-/// `enter` enters a member into an index, trims what is past, a bounded number at a time, and lets the index expire with its last entry.
-/// `mode` is a condition of ZADD or empty. The set that orders entries by creation gets nothing while the first is small. It gets all
-/// entries when the first becomes large, and from then on each new one.
+/// `enter` enters a member into an index, trims what is past, a bounded number at a time, and lets the index
+/// expire with its last entry. `mode` is a condition of ZADD or empty. The set that orders entries by
+/// creation gets nothing while the first is small. It gets all entries when the first becomes large, and from
+/// then on each new one.
 ///
-/// `enter_all` enters a record into its indexes, whose sets are `KEYS` from the third on; members begin at `ARGV[at]`.
+/// `enter_all` enters a record into its indexes, whose sets are `KEYS` from the third on; members begin at
+/// `ARGV[at]`.
 ///
-/// `publish` publishes in the stream `key`; in a cluster, where there is none, in the first of the streams from `ARGV[at]` on that this
-/// node has. Returns whether it did.
+/// `publish` publishes in the stream `key`; in a cluster, where there is none, in the first of the streams
+/// from `ARGV[at]` on that this node has. Returns whether it did.
 ///
-/// `holder_of` returns the holder's name in the value of a lease, which is "serial:holder"; nothing if there is no lease.
+/// `holder_of` returns the holder's name in the value of a lease, which is "serial:holder"; nothing if there
+/// is no lease.
 const LIBRARY: &str = r"
 local small = 128
 local function now()
@@ -71,8 +75,9 @@ end
 /// What a write answers that is done and whose event is yet to be published.
 pub(super) const TO_PUBLISH: u8 = 3;
 
-/// ARGV: value, expiry, events kept, event, the key that must not be there or nothing, index members. Gives 1, or 0 if the name is
-/// taken, or 2 if that key is there, or 3 if it is done and its event is yet to be published.
+/// ARGV: value, expiry, events kept, event, the key that must not be there or nothing, index members. Gives
+/// 1, or 0 if the name is taken, or 2 if that key is there, or 3 if it is done and its event is yet to be
+/// published.
 pub(super) static INSERT: Stored = Stored::new(
     "insert",
     r"
@@ -84,9 +89,10 @@ return 1
 ",
 );
 
-/// ARGV: value, expiry, events kept, event, expected version, whether there is an event, index members. Gives 2, or 1 if the version is another, or 0 if there is no such record, or 3 if it is done and its event is
-/// yet to be published. Entries are written
-/// only where expiry or indexes are others than before; one the record is not found by any more stays until it expires.
+/// ARGV: value, expiry, events kept, event, expected version, whether there is an event, index members. Gives
+/// 2, or 1 if the version is another, or 0 if there is no such record, or 3 if it is done and its event is
+/// yet to be published. Entries are written only where expiry or indexes are others than before; one the
+/// record is not found by any more stays until it expires.
 pub(super) static REPLACE: Stored = Stored::new(
     "replace",
     r"
@@ -101,10 +107,12 @@ return 2
 ",
 );
 
-/// KEYS: the record's, and outside a cluster the events'. ARGV: events kept, event, prefix of keys, the record's
-/// name, and in a cluster the streams. Gives the record that was there, and whether its event was published. Outside a cluster it reads from the record which indexes
-/// it leaves; of a record it cannot read the entries are left to expiry. Removing comes first: a server that is out of memory refuses a
-/// script at its first command that needs any, and none behind a write, so that sessions end and their endings are published when it is full.
+/// KEYS: the record's, and outside a cluster the events'. ARGV: events kept, event, prefix of keys, the
+/// record's name, and in a cluster the streams. Gives the record that was there, and whether its event was
+/// published. Outside a cluster it reads from the record which indexes it leaves; of a record it cannot read
+/// the entries are left to expiry. Removing comes first: a server that is out of memory refuses a script at
+/// its first command that needs any, and none behind a write, so that sessions end and their endings are
+/// published when it is full.
 pub(super) static REMOVE: Stored = Stored::new(
     "remove",
     r"
@@ -129,9 +137,9 @@ return {value, publish(KEYS[2], ARGV[1], ARGV[2], 5) and 1 or 0}
 ",
 );
 
-/// KEYS: the sets of an index, by expiry and by creation. ARGV: what its entries begin with; the end of an entry that those wanted
-/// stand behind; how many. Gives 1 and the ends of all unexpired entries of a list in a small set, in the order of expiry; or 0 and
-/// those wanted, the newest first.
+/// KEYS: the sets of an index, by expiry and by creation. ARGV: what its entries begin with; the end of an
+/// entry that those wanted stand behind; how many. Gives 1 and the ends of all unexpired entries of a list in
+/// a small set, in the order of expiry; or 0 and those wanted, the newest first.
 pub(super) static LIST: Stored = Stored::new(
     "list",
     r"
@@ -149,8 +157,8 @@ return {is_small and 1 or 0, ends}
 ",
 );
 
-/// KEYS: the sets of an index, by expiry and by creation. ARGV: expiry, index member. For clusters; an entry's expiry is only ever
-/// moved on.
+/// KEYS: the sets of an index, by expiry and by creation. ARGV: expiry, index member. For clusters; an
+/// entry's expiry is only ever moved on.
 pub(super) static ENTER: Stored = Stored::new("enter", "enter(KEYS[1], KEYS[2], 'GT', ARGV[1], ARGV[2])");
 
 /// ARGV: holder, milliseconds. Gives the serial, or nothing if another one holds the lease.

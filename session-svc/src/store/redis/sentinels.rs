@@ -3,11 +3,9 @@
 //! Invariants
 //! - The service asks every Sentinel a few times a second, and at once when one of them announces a change.
 //! - A server is the master only while answers of a majority are younger than `FRESH`. Otherwise there is no
-//!   known
-//!   master: calls fail at once, and sessions stay unchanged.
+//!   known master: calls fail at once, and sessions stay unchanged.
 //! - Every failover has a greater configuration epoch than earlier ones (Redis Sentinel, "Configuration
-//!   epochs"). Of
-//!   the answers of a majority, those with the greatest epoch count.
+//!   epochs"). Of the answers of a majority, those with the greatest epoch count.
 //! - A master that is about to be replaced is not used: the failover would undo writes that it acknowledges.
 //!
 //! Deliberately absent: Sentinels that are not configured. The majority is one of the configured Sentinels,

@@ -1,7 +1,7 @@
-//! The span of a command, where traces are recorded (OpenTelemetry semantic conventions, Redis client).
+//! The span of a command, if traces are recorded (OpenTelemetry semantic conventions, Redis client).
 //!
-//! Invariants: it names the command and the script, never a key or a value. Commands outside of any trace, such as those that look
-//! whether the server is there, begin none.
+//! Invariants: it names the command and the script, never a key or a value. Commands outside of a trace, such
+//! as health checks, begin no span.
 
 use redis::{Arg, Cmd, RedisResult};
 use tracing::field::Empty;
@@ -9,7 +9,7 @@ use tracing::{Instrument as _, Span};
 
 use chassis::traces::TARGET;
 
-/// Waits for a command's answer in a span of its own; `script` is the one it runs.
+/// Waits for a command's answer in its own span; `script` is the script that the command runs.
 pub(super) async fn traced<T>(
     command: &Cmd,
     script: Option<&'static str>,

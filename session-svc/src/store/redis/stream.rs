@@ -4,8 +4,9 @@
 //! - Positions are the stream's own entry IDs; a listener resumes by reading the stream itself.
 //! - A gap is never silent: after every read the entry it began behind must still be there. Entries are
 //!   dropped oldest first, so if that one is there, nothing behind it was dropped.
-//! - When the server does not answer for `READ_TIMEOUT`, when its answers come late, or when it is not the master any more, every
-//!   listener's stream ends with an error. An old answer does not count: what counts is when its request was sent.
+//! - When the server does not answer for `READ_TIMEOUT`, when its answers come late, or when it is not the
+//!   master any more, every listener's stream ends with an error. An old answer does not count: what counts
+//!   is when its request was sent.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
@@ -34,7 +35,8 @@ const READ_TIMEOUT: Duration = READ_WAIT.saturating_add(LATE);
 /// Pause before connecting again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a new listener waits for the reader to be connected: in a cluster over TLS some thirty handshakes take place at once.
+/// How long a new listener waits for the reader to be connected: in a cluster over TLS some thirty handshakes
+/// take place at once.
 const FIRST_CONNECTED: Duration = Duration::from_secs(5);
 
 /// Which part of the events kept a slow listener may be behind in memory; beyond it reads the stream itself.
@@ -47,8 +49,8 @@ const READ_AT_ONCE: usize = 256;
 const PUBLISH_FOR: Duration = Duration::from_secs(30);
 const PUBLISH_PAUSE: Duration = Duration::from_millis(200);
 
-/// Adds an event. Trimming comes first: a server that is out of memory refuses a script at its first command that needs any, and none
-/// behind a write, so that an ending is published although the server is full.
+/// Adds an event. Trimming comes first: a server that is out of memory refuses a script at its first command
+/// that needs any, and none behind a write, so that an ending is published although the server is full.
 const ADD: &str = r"
 redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[1])
 return redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
@@ -83,7 +85,8 @@ pub(super) struct StreamFeed {
     kept: u64,
     /// Pause after a read that brought something, so that what comes soon afterwards is read together.
     pause: Duration,
-    /// Held while connecting: the handshakes of a cluster's streams are not to keep the answers of those that are heard already.
+    /// Held while connecting: the handshakes of a cluster's streams are not to keep the answers of those that
+    /// are heard already.
     turn: Arc<Semaphore>,
     tail: broadcast::Sender<TailItem>,
     connected: watch::Sender<bool>,
@@ -137,8 +140,8 @@ impl StreamFeed {
         Ok(follower.stream())
     }
 
-    /// Publishes by itself what a write could not publish in its script. If the server is away it is retried in the background,
-    /// and nobody waits longer than until listeners know that they receive nothing.
+    /// Publishes by itself what a write could not publish in its script. If the server is away it is retried
+    /// in the background, and nobody waits longer than until listeners know that they receive nothing.
     pub(super) async fn publish(self: &Arc<Self>, content: EntryContent) {
         if !matches!(
             tokio::time::timeout(READ_TIMEOUT, self.add(&content)).await,
@@ -259,7 +262,8 @@ async fn begin(shared: &StreamFeed) -> RedisResult<(CheckedConnection, Id)> {
     Ok((connection, last))
 }
 
-/// An answer that came within `bound` of its question; one that was only read too late, because this process stood still, did not.
+/// An answer that came within `bound` of its question; one that was only read too late, because this process
+/// stood still, did not.
 async fn in_time<T>(bound: Duration, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
     let sent_at = Instant::now();
     match tokio::time::timeout(bound, answer).await {

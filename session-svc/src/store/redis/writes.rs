@@ -1,4 +1,4 @@
-//! Writes of records, in one step where one server has all keys.
+//! Writes of records, in one step if one server has all keys.
 
 use futures_util::future::try_join_all;
 use redis::ToRedisArgs;
@@ -10,7 +10,8 @@ use super::keys::IndexLocation;
 use super::scripts::{self, Stored, TO_PUBLISH};
 
 impl RedisStore {
-    /// Keeps a record unless `barrier` is there, which in a cluster is another node's to know: there it is none.
+    /// Inserts a record unless `barrier` exists. In a cluster the barrier may be on another node, which this
+    /// does not see.
     pub(super) async fn insert_record(
         &self,
         record: &Record,
@@ -42,7 +43,7 @@ impl RedisStore {
         }
     }
 
-    /// Removes a record; one that cannot be read is removed and answered with `Corrupt`.
+    /// Removes a record. Also removes one that cannot be read, and answers with `Corrupt`.
     pub(super) async fn remove_record(
         &self,
         name: Name,
@@ -70,9 +71,9 @@ impl RedisStore {
         Ok(Some(removed))
     }
 
-    /// Runs a script with its `own` arguments behind those of every write, and publishes `event` if that is left to do. The script gets the
-    /// record's key and, where it can change them together, the events' and the indexes' keys and entries; in a cluster the streams its
-    /// node may have.
+    /// Runs a script with its `own` arguments after those of every write, and publishes `event` if the script
+    /// did not. The keys are the record's, and on one server the events' and the indexes'. In a cluster the
+    /// script gets the candidate streams instead.
     async fn write<T: ToRedisArgs>(
         &self,
         script: &'static Stored,
@@ -104,16 +105,16 @@ impl RedisStore {
         record.indexes.iter().map(|index| self.shared.keys.index(*index))
     }
 
-    /// In a cluster: publishes a gap for a write that may have been done although its answer was lost.
+    /// In a cluster: publishes a gap if the answer to a write was lost.
     fn done<T>(&self, name: Name, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let (Err(StoreError::Unavailable(_)), true) = (&answer, self.shared.scattered) {
-            // It may have been done all the same, and not published.
+            // The write may have been done without its event.
             self.shared.events.publish_gap(name);
         }
         answer
     }
 
-    /// In a cluster: enters a record into its indexes, or moves its entries' expiry on.
+    /// In a cluster: enters a record into its indexes, or extends the expiry of its entries.
     async fn enter(&self, record: &Record) -> Result<(), StoreError> {
         if self.shared.scattered {
             let entered = self.locations(record).map(async |location| {
@@ -127,7 +128,8 @@ impl RedisStore {
         Ok(())
     }
 
-    /// In a cluster: takes a removed record out of its indexes. What fails is left to listings and to expiry.
+    /// In a cluster: removes a record from its indexes. If that fails, listings and expiry remove the
+    /// entries.
     async fn leave(&self, record: &Record) {
         if self.shared.scattered {
             for location in self.locations(record) {
@@ -147,7 +149,8 @@ impl RedisStore {
     }
 }
 
-/// The last instant the server counts exactly, some 285,000 years from now: scores are doubles.
+/// The last instant that the server represents exactly, some 285,000 years from now, because scores are
+/// doubles.
 const LATEST_MS: u64 = (1 << 53) - 1;
 
 fn expiry(record: &Record) -> u64 {
