@@ -1,7 +1,7 @@
-//! How the adapters that write bytes write a record.
+//! The byte format of a record.
 //!
-//! Layout, big-endian; scripts compare the version and the expiry as bytes at these offsets, and find a removed
-//! record's indexes by it:
+//! Layout, big-endian. Scripts compare the version and the expiry as bytes at these offsets, and find a
+//! removed record's indexes in it:
 //! ```text
 //! offset 0   format (1)
 //!        1   version            u64
@@ -11,16 +11,16 @@
 //!            each: 0x80 0x10 (packed hexadecimal digits, 16 bytes), the name
 //!            payload to the end
 //! ```
-//! The name is the key and is not repeated. A name takes half the bytes of its digits.
+//! The record's name is the key and not repeated. A name takes half the bytes of its digits.
 
 use bytes::Buf as _;
 
 use super::{Name, Record};
 
-/// The only format there is.
+/// The only format.
 const FORMAT: u8 = 1;
 
-/// Introduces the name of an index: its length of 16 bytes, the high bit saying that they stand for digits.
+/// Precedes the name of an index: its length of 16 bytes, with the high bit for packed digits.
 const NAME: [u8; 2] = [0x80, 16];
 
 /// A record as bytes, without its name.
@@ -30,7 +30,7 @@ pub(super) fn encode(record: &Record) -> Vec<u8> {
     bytes.extend(record.version.to_be_bytes());
     bytes.extend(record.expires_at_ms.to_be_bytes());
     bytes.extend(record.created_at_ms.to_be_bytes());
-    // More indexes than a byte counts are cut: nobody has them.
+    // The count is one byte; no record has more indexes.
     let indexes = &record.indexes[..record.indexes.len().min(usize::from(u8::MAX))];
     bytes.push(indexes.len() as u8);
     for index in indexes {
@@ -41,13 +41,13 @@ pub(super) fn encode(record: &Record) -> Vec<u8> {
     bytes
 }
 
-/// When a record expires; `None` if its frame is not what `encode` writes.
+/// When a record expires; `None` if `encode` did not write these bytes.
 pub(super) fn expiry(bytes: &[u8]) -> Option<u64> {
     let mut expiry = bytes.strip_prefix(&[FORMAT])?.get(8..)?;
     expiry.try_get_u64().ok()
 }
 
-/// The record of `name` from its bytes; `None` if they are not what `encode` writes.
+/// The record of `name` from its bytes; `None` if `encode` did not write them.
 pub(super) fn decode(name: Name, bytes: &[u8]) -> Option<Record> {
     let mut rest = bytes.strip_prefix(&[FORMAT])?;
     let version = rest.try_get_u64().ok()?;

@@ -1,4 +1,4 @@
-//! A store whose work is measured: how long each operation takes, and how it ends.
+//! Measures a store: the duration and the result of each operation.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,22 +11,23 @@ use super::{
     Entry, Inserted, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError, StoreUpdate,
 };
 
-/// Bounds of the histogram, in seconds: an engine nearby answers in a fraction of a millisecond, and a failover takes seconds.
+/// Bounds of the histogram, in seconds. A local engine answers in a fraction of a millisecond; a failover
+/// takes seconds.
 const BUCKETS: [f64; 13] = [
     0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
 ];
 
-/// Measures another store.
+/// Wraps another store.
 pub(crate) struct MeasuredStore {
     store: Arc<dyn SessionStore>,
     durations: HistogramVec,
 }
 
 impl MeasuredStore {
-    /// Makes the metric and registers it.
+    /// Creates and registers the metric.
     ///
     /// # Errors
-    /// It is registered already.
+    /// The metric is already registered.
     pub(crate) fn new(store: Arc<dyn SessionStore>, registry: &Registry) -> Result<Self, prometheus::Error> {
         let durations = HistogramVec::new(
             HistogramOpts::new(

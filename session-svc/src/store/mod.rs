@@ -1,13 +1,13 @@
-//! The store port: what sessions need from whatever keeps them.
+//! The store port: what sessions need from a store.
 //!
-//! A store sees names that were hashed and payloads that were sealed above it; it never sees a session
-//! ID, a token or a claim. Every adapter passes the same contract suite.
+//! A store receives hashed names and sealed payloads, never a session ID, a token or a claim. Every adapter
+//! passes the same contract suite.
 //!
 //! Invariants
-//! - A write is acknowledged only when it survives what the adapter promises to survive.
+//! - A write is acknowledged only when it survives the failures that the adapter promises to survive.
 //! - Every write compares versions and publishes its event in the same atomic step.
-//! - A removed record can not be written again: `replace` on it answers `Missing`.
-//! - A record is gone once `expires_at_ms` is reached by the store's own clock, and its index entries with it.
+//! - A removed record cannot be written again: `replace` on it answers `Missing`.
+//! - A record disappears with its index entries once the store's own clock reaches `expires_at_ms`.
 
 mod codec;
 pub mod embedded;
@@ -29,10 +29,11 @@ pub use self::open::{OpenError, open, open_from};
 
 pub use crate::session::Name;
 
-/// A sealed record: a session, a mark of an ending, a note of a revocation or of an event. A store cannot tell them apart.
+/// A sealed record: a session, a mark of an ending, or a note of a revocation or an event. A store cannot
+/// distinguish them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What it is found by: a session's handle, or a one-way hash.
+    /// Its key: a session's handle, or a one-way hash.
     pub name: Name,
     /// Grows by one with every write that changes something; the first is 1.
     pub version: u64,
@@ -40,17 +41,17 @@ pub struct Record {
     pub expires_at_ms: u64,
     /// Order within an index: creation time in milliseconds since the Unix epoch. Never changes.
     pub created_at_ms: u64,
-    /// Lists the record is found by, none for a mark: those of its last write. The first, a session's person, is listed in
+    /// The indexes of the record's last write; none for a mark. The first one, the session's user, lists in
     /// the order of creation.
     pub indexes: Vec<Name>,
-    /// What was sealed.
+    /// The sealed content.
     pub payload: Vec<u8>,
 }
 
-/// What became of a `replace`.
+/// The result of `replace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replaced {
-    /// The record is now the one given.
+    /// The record was replaced.
     Done,
     /// The record has another version than expected; nothing was written.
     Stale,
@@ -58,28 +59,28 @@ pub enum Replaced {
     Missing,
 }
 
-/// What became of an `insert`.
+/// The result of `insert`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
     /// The record is kept.
     Done,
-    /// A record of that name is there already; nothing was written.
+    /// A record of that name exists; nothing was written.
     Taken,
-    /// The record is there that keeps this one out; nothing was written.
+    /// The barrier record exists; nothing was written.
     Barred,
 }
 
-/// An entry of a list. A list goes on behind one, also when that is gone.
+/// An entry of a list. A list can continue after an entry that no longer exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// When the record was created, in milliseconds since the Unix epoch by the store's clock.
     pub created_at_ms: u64,
-    /// Which record.
+    /// The record.
     pub name: Name,
 }
 
 impl Entry {
-    /// Reads what [`Entry::to_bytes`] wrote; `None` if it is something else.
+    /// Parses the form of [`Entry::to_bytes`]; `None` for other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (created_at_ms, name) = bytes.split_first_chunk()?;
         Some(Self {
@@ -88,7 +89,7 @@ impl Entry {
         })
     }
 
-    /// For a client that continues the list.
+    /// The form for a client that continues the list.
     pub fn to_bytes(self) -> Vec<u8> {
         [&self.created_at_ms.to_be_bytes()[..], self.name.as_bytes()].concat()
     }
@@ -97,28 +98,28 @@ impl Entry {
 /// A part of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// What was found; may be short or empty before the end.
+    /// The entries found; may be short or empty before the end.
     pub entries: Vec<Entry>,
-    /// Gives the next part; `None` at the end.
+    /// Where the next part begins; `None` at the end.
     pub next: Option<Entry>,
 }
 
-/// What reading a record brings: `None` once it has expired or was removed, `Corrupt` if it is not what this release writes.
+/// The result of reading a record: `None` after expiry or removal, `Corrupt` if this release cannot read it.
 pub type Loaded = Result<Option<Record>, StoreError>;
 
-/// A right to do something alone, held for a limited time.
+/// An exclusive right, held for a limited time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// What is held.
+    /// The name of the lease.
     pub name: Name,
-    /// Tells the leases of one holder apart when one is given back: grows with every lease granted on this name.
-    /// No write is compared with it; what a late holder writes is refused by the record's version.
+    /// Distinguishes the leases of one holder when it releases one: grows with every lease granted on this
+    /// name. No write is compared with it: the record's version rejects the write of a late holder.
     pub serial: u64,
-    /// The holder's name, which nobody else has.
+    /// The holder's name, which is unique.
     pub holder: String,
 }
 
-/// Something published by a write. Those of one record come in the order of its writes.
+/// An event published by a write. Events of one record arrive in the order of its writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUpdate {
     /// The sealed event, and the position to resume after it.
@@ -132,7 +133,7 @@ pub enum StoreUpdate {
     Missed,
 }
 
-/// Why a store could not do its work. Always worth retrying unless it says otherwise.
+/// Why a store failed. A retry may help unless the error says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The engine cannot be reached, is failing over, or answered too late.
@@ -141,7 +142,7 @@ pub enum StoreError {
     /// The store is at its configured bound.
     #[error("the session store is full")]
     Full,
-    /// What the store gave back is not what this service writes.
+    /// The store returned something that this service does not write.
     #[error("the session store holds a record this service cannot read")]
     Corrupt,
 }
@@ -149,23 +150,24 @@ pub enum StoreError {
 /// Keeps sealed sessions, leases and published events.
 #[async_trait]
 pub trait SessionStore: Send + Sync + 'static {
-    /// The same store for one worker, with a connection of its own, made on the worker that first uses it; `None` where there
-    /// are no connections.
+    /// The same store for one worker, with its own connection, made on the worker that first uses it. `None`
+    /// for a store without connections.
     fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
         None
     }
 
-    /// The store's clock, in milliseconds since the Unix epoch. All expiry is judged by it. With a
-    /// shared store it is the store's own, so that replicas whose clocks differ agree.
+    /// The store's clock, in milliseconds since the Unix epoch, which decides all expiry. A shared store has
+    /// its own, so that replicas whose clocks differ agree.
     fn now_ms(&self) -> u64;
 
-    /// Keeps a new record and publishes `event`.
+    /// Inserts a record and publishes `event`.
     async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
         self.insert_unless(None, record, event).await
     }
 
-    /// Keeps a new record and publishes `event`, unless the record `barrier` is there: in one step where one server has both. Where it
-    /// does not, a barrier that appears between the two steps is overlooked, so the caller looks for it again.
+    /// Inserts a record and publishes `event`, unless the record `barrier` exists. This is one step only if
+    /// one server has both. Otherwise a barrier that appears in between is missed, so the caller has to check
+    /// again.
     async fn insert_unless(
         &self,
         barrier: Option<Name>,
@@ -176,8 +178,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Reads a record. One round trip.
     async fn load(&self, name: Name) -> Loaded;
 
-    /// Replaces a record if its version is `expected`, and publishes `event` if there is one. From then on the record is
-    /// found by the lists this one names.
+    /// Replaces a record if its version is `expected`, and publishes `event` if there is one. The new record
+    /// names the indexes that list it from then on.
     async fn replace(
         &self,
         record: Record,
@@ -185,27 +187,27 @@ pub trait SessionStore: Send + Sync + 'static {
         event: Option<Vec<u8>>,
     ) -> Result<Replaced, StoreError>;
 
-    /// Removes a record and its index entries and publishes `event`; `None` if there was none. One that cannot be
-    /// read is removed as well, and answered with `Corrupt`.
+    /// Removes a record and its index entries and publishes `event`; `None` if the record did not exist. Also
+    /// removes an unreadable record, and answers with `Corrupt`.
     async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError>;
 
-    /// Answers when records that were removed, or without names everything that was, will not be back: with a master that is held to its
-    /// replicas, once one of them has acknowledged it; false if none is asked. An error leaves them removed, and the question can be
-    /// asked again.
+    /// Returns when the removal of these records, or without names of all records so far, is permanent. With
+    /// a master that requires replicas, one of them has acknowledged it; false if no replica was asked. After
+    /// an error they are still removed, and the caller can ask again.
     async fn confirm_removed(&self, _names: &[Name]) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    /// Entries of an index, the newest first, at most `limit`, behind `after`. One call looks at a bounded number of entries, and so
-    /// may find fewer than there are. What stays from beginning to end is found once. An entry proves nothing: its record may be gone
-    /// by now, or may have moved to other lists, which it says itself.
+    /// Entries of an index after `after`, the newest first, at most `limit`. One call examines a bounded
+    /// number of entries, so it may return fewer. An entry that stays is returned exactly once. Its record
+    /// may be gone or may have moved to other lists: the record says so itself.
     async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError>;
 
-    /// Reads several records, in the order of their names. One round trip; the caller bounds how many.
+    /// Reads several records, in the order of their names. One round trip; the caller bounds their number.
     async fn load_many(&self, names: &[Name]) -> Result<Vec<Loaded>, StoreError>;
 
-    /// Takes a lease for `ttl` if nobody else holds it. Its holder takes it anew, for a request that was given up may have
-    /// been done, or be done yet: of its leases the last one acquired can be given back.
+    /// Acquires a lease for `ttl` unless another holder has it. Its holder may acquire it again, because an
+    /// abandoned request may still take effect. Only the last lease acquired can be released.
     async fn acquire_lease(
         &self,
         name: Name,
@@ -213,39 +215,39 @@ pub trait SessionStore: Send + Sync + 'static {
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError>;
 
-    /// Prolongs a lease by `ttl` from now, also one its holder has acquired anew; false if the holder has none any more.
+    /// Extends a lease by `ttl` from now, even if its holder acquired it again. False if the holder lost it.
     async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError>;
 
-    /// Gives a lease back; nothing happens if it is not held any more, or was acquired anew since.
+    /// Releases a lease. Does nothing if the lease expired or was acquired again since.
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError>;
 
-    /// Remembers `value` under `name` for `ttl` if nothing is remembered there yet; gives what was there
-    /// before. For idempotent requests and replay guards.
+    /// Stores `value` under `name` for `ttl` unless there is a value, and returns the existing value. For
+    /// idempotent requests and replay guards.
     async fn remember(&self, name: Name, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Everything published after `after` (or from now on), across replicas; of two records in any order. Ends with an error when the
-    /// store's events cannot be read; never silently loses one: a gap is sent as `Missed`.
+    /// All events after `after` (or from now on), across replicas, in any order between records. Ends with an
+    /// error if the store's events cannot be read. Never loses an event silently: a gap is sent as `Missed`.
     async fn published(
         &self,
         after: Option<String>,
     ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError>;
 
-    /// The newest position: `published` after it gives everything that is written from now on.
+    /// The newest position: `published` after it returns everything written from now on.
     async fn position(&self) -> Result<String, StoreError>;
 
-    /// Answers if the store can do its work now.
+    /// Succeeds if the store works now.
     async fn check(&self) -> Result<(), StoreError>;
 
-    /// What the servers of a shared store say of themselves.
+    /// Checks of the servers of a shared store.
     async fn facts(&self) -> Result<Vec<Check>, StoreError> {
         Ok(Vec::new())
     }
 }
 
-/// Entries one call of `list` looks at, at most: bounds how long it keeps a store from other calls.
+/// Most entries that one call of `list` examines: bounds how long it occupies a store.
 const LOOKED_AT: usize = 1_000;
 
-/// How much an embedded store holds, expired entries that were not cleared away yet included.
+/// The contents of an embedded store, including expired entries that were not removed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holdings {
     /// Records.

@@ -1,7 +1,7 @@
-//! A file next to the store that holds room on its disk, and gives it up when there is no other.
+//! A file next to the store that reserves disk space, and releases it when the disk is full.
 //!
-//! The engine writes next to what it replaces, so that a removal needs room first. Half of the ballast is given up for everything but
-//! new sessions, the other half for endings alone.
+//! The engine copies on write, so even a removal needs space first. Half of the ballast is for everything but
+//! new sessions, the other half only for endings.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom};
@@ -12,29 +12,29 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use super::error::is_full;
 
-/// Bytes held: each half is room for some fifty commits of the largest kind that are made without room.
+/// Reserved bytes: each half is room for some fifty commits of the largest kind that runs without room.
 const WHOLE: u64 = 8 * 1024 * 1024;
 
-/// Bytes that are left for endings.
+/// Bytes reserved for endings.
 const HALF: u64 = WHOLE / 2;
 
-/// Bytes that have to be free besides before the ballast is held again: room for some hundred sessions, or it would be given up again
-/// at once.
+/// Free bytes needed in addition before the ballast is reserved again: room for some hundred sessions.
+/// Otherwise it would be released again at once.
 const MARGIN: u64 = 1024 * 1024;
 
-/// The file.
+/// The ballast file.
 pub(super) struct Ballast {
     path: PathBuf,
 }
 
-/// What a write does with the room in the file. Where there is little room, the most that writes may do.
+/// How a write uses disk space. If space is short: the kind of write that is still allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// Gives it back: removes, or adds a mark that is forgotten within minutes.
+    /// Frees space: removes a record, or adds a mark that expires within minutes.
     Ending,
-    /// Writes in the place of what is there.
+    /// Replaces existing data.
     Change,
-    /// Takes more.
+    /// Needs more space.
     Addition,
 }
 
@@ -46,7 +46,8 @@ impl Ballast {
         Self { path: path.into() }
     }
 
-    /// Takes all of it, if the disk has room for it and for some sessions. Returns what there is room for then.
+    /// Reserves all of it if the disk has room for it and for some sessions. Returns what there is room for
+    /// then.
     pub(super) fn hold(&self) -> io::Result<Kind> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
@@ -66,7 +67,8 @@ impl Ballast {
         }
     }
 
-    /// Gives up half of it, and the other half the next time. Returns what there is room for then; `None` if there was nothing to give up.
+    /// Releases half of it, and the other half the next time. Returns what there is room for then; `None` if
+    /// nothing was left to release.
     pub(super) fn give_up(&self) -> io::Result<Option<Kind>> {
         let file = match OpenOptions::new().write(true).open(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -81,7 +83,7 @@ impl Ballast {
     }
 }
 
-/// Allocates `length` bytes of a file that has `held`.
+/// Allocates `length` bytes for a file of `held` bytes.
 fn take(file: &mut File, held: u64, length: u64) -> io::Result<()> {
     match fallocate(&*file, FallocateFlags::empty(), 0, length) {
         Err(rustix::io::Errno::OPNOTSUPP) => {

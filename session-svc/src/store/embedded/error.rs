@@ -32,20 +32,20 @@ pub enum FileProblem {
         "it cannot be opened for reading and writing: create its directory and make it writable for this user"
     )]
     Unusable(#[source] std::io::Error),
-    /// There is no room on its disk, and no ballast left to give up.
+    /// The disk is full, and no ballast is left to release.
     #[error("there is no room for it: make room on its disk")]
     Full,
-    /// The file has no bytes at all. Whoever emptied it may have lost sessions: it is no new store.
+    /// The file is empty. An empty file is not a new store: whatever emptied it may have lost sessions.
     #[error(
         "it is empty, and no store is: put a backup in its place, or delete it to begin with a new store"
     )]
     Empty,
-    /// The file holds something else.
+    /// The file is not a session store.
     #[error(
         "it is not a session store of this version: check SESSION_STORE, or move it away to begin with a new store"
     )]
     Foreign(#[source] Box<dyn Error + Send + Sync>),
-    /// Part of the file was lost or changed, on its disk or before it got there.
+    /// Part of the file was lost or changed, on this disk or in transfer.
     #[error(
         "it is damaged, and nothing in it was changed: put a backup in its place, or move it away to begin with a new store, which signs everybody out"
     )]
@@ -72,7 +72,7 @@ impl From<std::io::Error> for FileProblem {
     }
 }
 
-/// What the engine says of a file, as an operator has to know it.
+/// Classifies the engine's errors for an operator.
 impl From<EngineError> for FileProblem {
     fn from(error: EngineError) -> Self {
         match error {
@@ -90,7 +90,7 @@ impl From<EngineError> for FileProblem {
     }
 }
 
-/// Any engine error as the port names it: a full disk is `Full`, damage `Corrupt`, the rest may pass.
+/// Converts an engine error into the port's: a full disk is `Full`, damage is `Corrupt`, others may pass.
 pub(super) fn store_error(error: EngineError) -> StoreError {
     match error {
         EngineError::Io(source) if is_full(&source) => StoreError::Full,
@@ -99,12 +99,12 @@ pub(super) fn store_error(error: EngineError) -> StoreError {
     }
 }
 
-/// A record that this service cannot read, as an error of the engine.
+/// The engine error for a record that this service cannot read.
 pub(super) fn unreadable() -> EngineError {
     EngineError::Corrupted("a record".to_owned())
 }
 
-/// No room left on the disk, in the quota, or for a file of this size.
+/// Whether the disk or quota is full, or the file is too large.
 pub(super) fn is_full(error: &std::io::Error) -> bool {
     use ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)

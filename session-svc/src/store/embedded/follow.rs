@@ -1,10 +1,10 @@
-//! Following the numbered events of an embedded store.
+//! Follows the numbered events of an embedded store.
 //!
 //! Invariants
-//! - Positions are `<origin>-<number>`; numbers grow by one. A position of another origin (another store,
-//!   or one in memory of an earlier process) can not be resumed and is answered with `Missed`.
-//! - A follower reads the log itself, so a slow one costs no memory: it gets `Missed` once the log
-//!   has dropped what it had not read.
+//! - Positions are `<origin>-<number>`; numbers grow by one. A position of another origin (another store, or
+//!   memory of an earlier process) cannot be resumed and gets `Missed`.
+//! - A follower reads the log itself, so a slow one costs no memory. It gets `Missed` if the log dropped
+//!   events that it had not read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::open_file::OpenFile;
 use super::tables::EVENTS;
 use crate::store::{StoreError, StoreUpdate};
 
-/// Events a log keeps for resuming: several minutes of a busy replica, about 2 MB at 250 bytes an event.
+/// Events that a log keeps for resuming: several minutes of a busy replica, about 2 MB at 250 bytes an event.
 pub(super) const KEPT_EVENTS: u64 = 8_192;
 
-/// Events read from a log at a time: keeps one follower from holding the log for long.
+/// Events per read, so that one follower does not hold the log for long.
 const READ_AT_ONCE: usize = 256;
 
 struct LogFollower {
@@ -30,7 +30,7 @@ struct LogFollower {
     pending: VecDeque<StoreUpdate>,
 }
 
-/// Streams events from the position `resume`, or from the newest event on.
+/// Streams events after the position `resume`, or from now on.
 pub(super) fn follow(
     file: Arc<OpenFile>,
     origin: Arc<str>,
@@ -79,7 +79,7 @@ impl LogFollower {
             if let Some(published) = self.pending.pop_front() {
                 return Ok(Some(published));
             }
-            // Marked as seen before reading: what arrives meanwhile wakes the wait below.
+            // Marked as seen before the read: later events end the wait below.
             self.latest.borrow_and_update();
             let events = self.read()?;
             if events.is_empty() && self.latest.changed().await.is_err() {

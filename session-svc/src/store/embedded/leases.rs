@@ -1,7 +1,7 @@
-//! Leases of a store that belongs to one process: they live and die with it.
+//! Leases of a store that belongs to one process. They end with the process.
 //!
-//! Every holder is in this process, so a lease that went with a crash is free at the next start, which
-//! is what its end would have brought anyway.
+//! Every holder is in this process. After a crash, a lease is free at the next start, just as after its
+//! expiry.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::store::{Lease, Name, StoreError, millis};
 /// Leases granted by one process.
 pub(super) struct Leases {
     serial: u64,
-    /// Each with the end of its time.
+    /// Each lease with the end of its time.
     held: HashMap<Name, (Lease, u64)>,
     capacity: usize,
 }

@@ -1,16 +1,16 @@
-//! The store in one file: crash-safe, for one process, nothing else to run. The same in memory, for tests and for trying things out.
+//! The store in one file: crash-safe, for one process, without a server. Also in memory, for tests and first
+//! steps.
 //!
 //! Invariants
-//! - A write is acknowledged after the commit that holds it is on the disk; writes that arrive while a commit
-//!   runs share the next one, so that many writers cost few disk flushes.
+//! - A write is acknowledged after its commit is on the disk. Writes that arrive during a commit share the
+//!   next one, so that many writers need few disk flushes.
 //! - Records, indexes, expiry and events change in one transaction: a crash leaves all or nothing.
-//! - Without room no session begins, and everything else goes on in the room that the ballast held (`ballast`). After a failed commit
-//!   the file is opened again. Neither needs a restart.
+//! - Without room no session begins; everything else continues in the released `ballast`. After a failed
+//!   commit the file is reopened. Neither needs a restart.
 //! - The file belongs to one process at a time and is readable by its owner only.
 //!
-//! Reads are done on the caller's thread: they come from the engine's cache or the system's page cache and
-//! take microseconds, less than handing them to another thread. Deliberately absent: leases on disk, see
-//! `leases`.
+//! Reads run on the caller's thread. They come from the engine's or the system's page cache and take
+//! microseconds, less than handing them to another thread. Deliberately absent: leases on disk, see `leases`.
 
 mod ballast;
 mod error;
@@ -45,10 +45,10 @@ use super::{
 
 pub use self::error::{FileError, FileProblem};
 
-/// Records a store in memory keeps at most, and as many remembered values: some 500 MB of usual sessions.
+/// Most records of a store in memory, and most remembered values: some 500 MB of usual sessions.
 pub const DEFAULT_CAPACITY: usize = 100_000;
 
-/// Leases held at a time: one for each session that is refreshing.
+/// Most leases at a time: one for each session that is refreshing.
 const MOST_LEASES: usize = 100_000;
 
 /// A store of this process; clones share it.
@@ -56,19 +56,19 @@ const MOST_LEASES: usize = 100_000;
 pub struct EmbeddedStore(Arc<EmbeddedState>);
 
 struct EmbeddedState {
-    // First, so that the last commit is done before the file is let go.
+    // Dropped first, so that the last commit is done before the file is closed.
     writer: Writer,
     file: Arc<OpenFile>,
     latest: watch::Sender<u64>,
     leases: Mutex<Leases>,
     clock: Arc<dyn Clock>,
     origin: Arc<str>,
-    /// Records it keeps at most, and as many remembered values; without one the disk is the bound.
+    /// Most records, and most remembered values. Without a value, the disk is the bound.
     capacity: Option<usize>,
 }
 
 impl EmbeddedStore {
-    /// Opens or makes the file at `path`; recovers it if the last process was killed.
+    /// Opens or creates the file at `path`. Recovers it if the last process was killed.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, FileError> {
         let unusable = |error: std::io::Error| FileProblem::Unusable(error).of(path);
         let ballast = Ballast::of(path);
@@ -83,7 +83,7 @@ impl EmbeddedStore {
         Self::over(opened, Some(ballast), clock, None).map_err(unusable)
     }
 
-    /// An empty store that keeps at most `capacity` records, and forgets them with the process.
+    /// An empty store of at most `capacity` records, in the memory of this process.
     pub fn in_memory(clock: Arc<dyn Clock>, capacity: usize) -> Result<Self, FileError> {
         let store = Self::over(OpenFile::in_memory()?, None, clock, Some(capacity));
         store.map_err(|error| FileProblem::Unusable(error).of(Path::new("memory:")))
@@ -108,12 +108,12 @@ impl EmbeddedStore {
         })))
     }
 
-    /// Whether the file, or its directory where there is none yet, is one to open; another process may have it.
+    /// Checks that the file can be opened, or created in its directory. Another process may have it open.
     pub(crate) fn check(path: &Path) -> Result<(), FileError> {
         open_file::check(path).map_err(|problem| problem.of(path))
     }
 
-    /// What is held now, what expired but was not cleared away included.
+    /// The current contents, including expired entries that were not removed yet.
     pub fn holdings(&self) -> Result<Holdings, StoreError> {
         let held = |count| usize::try_from(count).unwrap_or(usize::MAX);
         self.0.file.read(|reading| {
@@ -125,13 +125,14 @@ impl EmbeddedStore {
         })
     }
 
-    /// Clears away everything expired; writes do so little by little.
+    /// Removes all expired entries. Writes do so little by little.
     pub async fn sweep(&self) -> Result<(), StoreError> {
         let clear = |tables: &mut tables::Tables<'_>| tables.sweep(usize::MAX);
         self.0.writer.write(Kind::Ending, clear).await
     }
 
-    /// Fails if as much of something is held as may be, what expired apart. A write of what `is_known` already adds nothing.
+    /// Fails if the store is at its capacity, expired entries not counted. A write of an entry that
+    /// `is_known` finds adds nothing.
     async fn check_room(
         &self,
         of: fn(&Holdings) -> usize,
@@ -186,7 +187,8 @@ fn list(
         let Ok(name) = Name::parse(digits) else { continue };
         let found = Entry { name, created_at_ms };
         listing.next = Some(found);
-        // Written together; without its record an entry is what removing an unreadable record left.
+        // Both are written together. An entry without a record is left from the removal of an unreadable
+        // record.
         let record = records.get(digits)?;
         let is_live = |bytes: &[u8]| codec::expiry(bytes).is_none_or(|expires_at_ms| now_ms < expires_at_ms);
         if record.is_some_and(|record| is_live(record.value())) {
@@ -277,7 +279,7 @@ impl SessionStore for EmbeddedStore {
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
-        // What is done under a lease, such as a refresh, has an outcome that must be kept.
+        // Work under a lease, such as a refresh, has a result that must be stored.
         self.0.writer.check_changes()?;
         self.leases().acquire(name, holder, ttl, self.now_ms())
     }

@@ -1,11 +1,11 @@
-//! The open file: made, opened, and opened again after a commit failed; or what stands for one in memory.
+//! The open file: creates it, opens it, and reopens it after a failed commit. Also its counterpart in memory.
 //!
-//! After a failed write the engine refuses all further ones until the file is opened again, which recovers it
-//! to the last commit. Readers hold the file for the microseconds of a read, so that it can be let go.
+//! After a failed write, the engine rejects all further ones until the file is reopened, which recovers the
+//! last commit. Readers hold the file only for the microseconds of a read, so that it can be closed.
 //!
 //! Invariants
-//! - A new file appears under its name when it can be opened again, not before: an empty one is no new store.
-//! - A damaged file is an error: the engine may panic over it, but only on a thread that is waited for.
+//! - A new file gets its name only when it can be reopened. An empty file is therefore never a new store.
+//! - A damaged file is an error. The engine may panic on it, but only on a thread whose result is awaited.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind};
@@ -23,14 +23,14 @@ use crate::store::StoreError;
 use super::error::{FileError, FileProblem, store_error};
 use super::tables::{self, Start};
 
-/// Memory the engine may use for pages: the hot part of about twenty thousand sessions. The system's page
+/// Memory for the engine's page cache: the hot part of about twenty thousand sessions. The system's page
 /// cache holds the rest.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
-/// What every file begins with, by the engine's description of its format.
+/// The first bytes of every file, by the engine's description of its format.
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 
-/// A file, and the engine that has it open.
+/// A file, and the engine that opened it.
 pub(super) struct OpenFile {
     /// None in memory.
     path: Option<PathBuf>,
@@ -38,7 +38,7 @@ pub(super) struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens or makes the file, and its tables.
+    /// Opens or creates the file and its tables.
     pub(super) fn open(path: &Path) -> Result<(Self, Start), FileError> {
         caught(path, |path| {
             let engine = match open_existing(path)? {
@@ -49,7 +49,7 @@ impl OpenFile {
         })
     }
 
-    /// An empty one that goes with this process.
+    /// An empty store in memory.
     pub(super) fn in_memory() -> Result<(Self, Start), FileError> {
         let mut builder = Database::builder();
         let opened = builder
@@ -60,7 +60,7 @@ impl OpenFile {
         started.map_err(|problem| problem.of(Path::new("memory:")))
     }
 
-    /// Makes the tables if they are not there.
+    /// Creates missing tables.
     fn started(path: Option<PathBuf>, engine: Database) -> Result<(Self, Start), FileProblem> {
         let transaction = engine.begin_write().map_err(EngineError::from)?;
         let start = tables::start(transaction)?;
@@ -68,7 +68,7 @@ impl OpenFile {
         Ok((Self { path, engine }, start))
     }
 
-    /// Runs `read` on what is committed now.
+    /// Runs `read` on the last commit.
     pub(super) fn read<T>(
         &self,
         read: impl FnOnce(&ReadTransaction) -> Result<T, EngineError>,
@@ -76,7 +76,7 @@ impl OpenFile {
         self.with_engine(|engine| read(&engine.begin_read()?))
     }
 
-    /// Runs `write` in a transaction and commits it or not, as `write` says.
+    /// Runs `write` in a transaction, and commits if `write` says so.
     pub(super) fn write<T>(
         &self,
         write: impl FnOnce(WriteTransaction) -> Result<T, EngineError>,
@@ -93,11 +93,11 @@ impl OpenFile {
         engine.and_then(work).map_err(store_error)
     }
 
-    /// Lets the file go and opens it again; what is in memory alone is never let go.
+    /// Closes the file and opens it again. A store in memory stays open.
     pub(super) fn open_again(&self) -> Result<(), FileError> {
         let Some(path) = &self.path else { return Ok(()) };
         let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
-        // First closed, or the file would be in use, by ourselves.
+        // Closed first, or our own process would still use the file.
         *engine = None;
         let opened = caught(path, |path| {
             open_existing(path)?.ok_or(Error::from(ErrorKind::NotFound).into())
@@ -107,7 +107,7 @@ impl OpenFile {
     }
 }
 
-/// Runs `work`, in which the engine may panic if the file at `path` is damaged.
+/// Runs `work` and catches the engine's panics on a damaged file at `path`.
 fn caught<T: Send + 'static>(
     path: &Path,
     work: impl FnOnce(&Path) -> Result<T, FileProblem> + Send + 'static,
@@ -118,19 +118,19 @@ fn caught<T: Send + 'static>(
     worked.map_err(|problem| problem.of(path))
 }
 
-/// Whether [`OpenFile::open`] finds what it needs, without a lock and without a change.
+/// Checks the preconditions of [`OpenFile::open`], without a lock and without a change.
 pub(super) fn check(path: &Path) -> Result<(), FileProblem> {
     if find(path)?.is_some() {
         return Ok(());
     }
     let directory = directory(path);
-    // Opened with the slash, a file in its place is no directory.
+    // The trailing slash makes a file in its place an error.
     std::fs::metadata(directory.join(""))?;
     access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(Error::from)?;
     Ok(())
 }
 
-/// The file, if there is one; an error if it is none of ours.
+/// The file, if it exists; an error if it is not a session store.
 fn find(path: &Path) -> Result<Option<File>, FileProblem> {
     let file = match OpenOptions::new().read(true).write(true).open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -147,7 +147,7 @@ fn find(path: &Path) -> Result<Option<File>, FileProblem> {
     Ok(Some(file))
 }
 
-/// Where the file is.
+/// The directory of the file.
 fn directory(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new("."))
@@ -161,7 +161,7 @@ fn open_existing(path: &Path) -> Result<Option<Database>, FileProblem> {
     engine(file).map(Some)
 }
 
-/// Makes a file under another name and renames it.
+/// Creates a file under another name and renames it.
 fn create(path: &Path) -> Result<Database, FileProblem> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
@@ -174,15 +174,15 @@ fn create(path: &Path) -> Result<Database, FileProblem> {
         .truncate(false)
         .mode(0o600);
     let file = options.open(&beside)?;
-    // Where there are no locks, the engine does without as well.
+    // Without file locks, the engine works without them as well.
     if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
         return Err(FileProblem::InUse);
     }
-    // What one that was killed while it made the file left behind.
+    // Leftover of a process that was killed while it created the file.
     file.set_len(0)?;
     let engine = engine(file)?;
     match renameat_with(CWD, &beside, CWD, path, RenameFlags::NOREPLACE) {
-        // Another process was faster.
+        // Another process created the file first.
         Err(rustix::io::Errno::EXIST) => return Err(FileProblem::InUse),
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => std::fs::rename(&beside, path)?,
         renamed => renamed.map_err(Error::from)?,
@@ -191,7 +191,7 @@ fn create(path: &Path) -> Result<Database, FileProblem> {
     Ok(engine)
 }
 
-/// The engine over a file of its own, or an empty one.
+/// The engine on an existing or an empty file.
 fn engine(file: File) -> Result<Database, FileProblem> {
     let mut builder = Database::builder();
     let opened = builder.set_cache_size(CACHE_BYTES).create_file(file);

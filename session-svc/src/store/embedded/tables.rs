@@ -1,4 +1,4 @@
-//! The tables of the file, and the verbs that change them inside a transaction.
+//! The tables of the file, and the changes to them inside a transaction.
 
 use std::io;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) const INDEX: TableDefinition<'_, (&str, u64, &str), ()> = TableDefini
 /// Published events by number.
 pub(super) const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events");
 const EXPIRY: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("expiry");
-/// Remembered values by name: until when, and what.
+/// Remembered values by name: expiry and value.
 pub(super) const REMEMBERED: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("remembered");
 const FORGETTING: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("forgetting");
 const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
@@ -26,10 +26,10 @@ const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
 /// Sorts after every record name.
 pub(super) const PAST_ANY_NAME: &str = "\u{10FFFF}";
 
-/// The layout of these tables; a file of another one is refused.
+/// The layout of these tables. A file with another layout is rejected.
 const LAYOUT: &[u8] = b"1";
 
-/// What a file says when it is opened.
+/// The state of a file when it is opened.
 pub(super) struct Start {
     /// Random name of the file's event log.
     pub(super) origin: String,
@@ -37,7 +37,7 @@ pub(super) struct Start {
     pub(super) latest_event: u64,
 }
 
-/// Makes the tables if they are not there.
+/// Creates missing tables.
 pub(super) fn start(transaction: WriteTransaction) -> Result<Start, Error> {
     let latest_event = Tables::open(&transaction, 0)?.latest_event;
     let mut facts = transaction.open_table(FACTS)?;
@@ -68,14 +68,14 @@ pub(super) struct Tables<'t> {
     remembered: Table<'t, &'static str, (u64, &'static [u8])>,
     forgetting: Table<'t, (u64, &'static str), ()>,
     now_ms: u64,
-    /// Number of the last event, those of this transaction included.
+    /// Number of the last event, including those of this transaction.
     pub(super) latest_event: u64,
     /// Whether anything was written.
     pub(super) changed: bool,
 }
 
 impl<'t> Tables<'t> {
-    /// Opens all of them; expiry is judged by `now_ms`.
+    /// Opens all tables. `now_ms` decides what has expired.
     pub(super) fn open(transaction: &'t WriteTransaction, now_ms: u64) -> Result<Self, Error> {
         let events = transaction.open_table(EVENTS)?;
         let latest_event = events.last()?.map_or(0, |(number, _)| number.value());
@@ -129,7 +129,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Clears away what cannot be read any more, so that it does not block sweeping.
+    /// Removes an unreadable record, so that it does not block sweeping.
     fn discard(&mut self, at: u64, name: &str) -> Result<(), Error> {
         self.changed = true;
         self.records.remove(name)?;
@@ -192,7 +192,8 @@ impl<'t> Tables<'t> {
         let known = match self.live(name) {
             Ok(Some(known)) => known,
             Err(Error::Corrupted(_)) => {
-                // Its other entries are cleared away when they are met: its expiry by sweeping; index entries without a record are not listed.
+                // Its other entries remain: sweeping removes the expiry, and lists skip index entries without
+                // a record.
                 self.records.remove(&*name.digits())?;
                 self.publish(event)?;
                 return Err(unreadable());
@@ -226,7 +227,7 @@ impl<'t> Tables<'t> {
         Ok(None)
     }
 
-    /// Clears away at most `at_most` expired records and as many expired values.
+    /// Removes at most `at_most` expired records and as many expired values.
     pub(super) fn sweep(&mut self, at_most: usize) -> Result<(), Error> {
         let expired = due(&self.expiry, self.now_ms, at_most)?;
         for (at, name) in expired {

@@ -1,7 +1,7 @@
-//! Commits what has queued up at once, and only then acknowledges.
+//! Commits queued writes together, and acknowledges them only then.
 //!
-//! Invariant: a commit that finds no room leaves the file as it was. The ballast is given up for the next one, in which no session
-//! begins.
+//! Invariant: a commit without room leaves the file unchanged. The ballast is released for the next commit,
+//! which excludes new sessions.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -18,25 +18,25 @@ use super::open_file::OpenFile;
 use super::tables::Tables;
 use super::writer::{Acknowledge, Job};
 
-/// Writes in one commit: keeps a commit, and so the first writer's wait, within milliseconds.
+/// Writes in one commit. Keeps a commit, and so the first writer's wait, within milliseconds.
 const BATCH: usize = 512;
 
-/// Writes in one commit while there is no room: bounds the pages that it needs before it gives others back.
+/// Writes in one commit while there is no room. Bounds the pages that a commit needs before it frees others.
 const BATCH_WITHOUT_ROOM: usize = 8;
 
-/// How often expired records are looked for when nobody writes.
+/// How often expired records are removed without other writes.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
-/// How often a commit is tried after one failed, and room looked for: each failure opens the file again, which may take as long as
-/// reading it.
+/// Pause between attempts after a failed commit, and between checks for room. Each failure reopens the file,
+/// which may take as long as reading it.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 
-/// Expired records cleared away by a commit: bounds its duration. More are left to the next.
+/// Expired records that one commit removes, to bound its duration. The next commit removes more.
 const SWEPT_AT_ONCE: usize = 512;
 
-/// Commits what has queued up.
+/// Commits queued writes.
 pub(super) struct Worker {
-    /// When a commit failed, if the next has to wait.
+    /// Time of the failed commit, while the next one has to wait.
     failed_at: Option<Instant>,
     looked_at: Instant,
     file: Arc<OpenFile>,
@@ -44,12 +44,12 @@ pub(super) struct Worker {
     pub(super) ballast: Option<Ballast>,
     latest: watch::Sender<u64>,
     clock: Arc<dyn Clock>,
-    /// What there is room for; `None` if the last commit failed for another reason.
+    /// The kind of write that there is room for; `None` if the last commit failed for another reason.
     pub(super) room: watch::Sender<Option<Kind>>,
 }
 
 impl Worker {
-    /// A worker that knows whether there is room, so that no lease is given before.
+    /// Creates a worker that has checked for room, so that no lease is granted before.
     pub(super) fn new(
         file: Arc<OpenFile>,
         ballast: Option<Ballast>,
@@ -68,7 +68,7 @@ impl Worker {
         })
     }
 
-    /// Works until nobody can hand anything in.
+    /// Works until all senders are gone.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
         loop {
             let (timeout, most) = match self.room() {
@@ -83,7 +83,7 @@ impl Worker {
             };
             let batch: Vec<Job> = first.into_iter().chain(jobs.try_iter().take(most)).collect();
             if self.failed_at.is_some_and(|at| at.elapsed() < RETRY_EVERY) {
-                // Dropped: their callers get the state.
+                // Dropped: the callers get the state as an error.
                 continue;
             }
             self.commit(batch);
@@ -93,7 +93,8 @@ impl Worker {
         }
     }
 
-    /// Commits those of a batch that the state admits. The others are dropped, and their callers get the state.
+    /// Commits the writes of a batch that the state allows. Drops the others, whose callers get the state as
+    /// an error.
     pub(super) fn commit(&mut self, batch: Vec<Job>) {
         let room = self.room();
         let admitted = batch
@@ -103,7 +104,7 @@ impl Worker {
             Some(Kind::Ending | Kind::Change) => BATCH_WITHOUT_ROOM,
             _ => SWEPT_AT_ONCE,
         };
-        // Their callers wait until the state says why.
+        // These callers wait until the state has the reason.
         let mut unanswered: Vec<Acknowledge> = Vec::new();
         let outcome = self.file.write(|transaction| {
             let mut tables = Tables::open(&transaction, self.clock.now_ms())?;
@@ -133,7 +134,7 @@ impl Worker {
         }
     }
 
-    /// Opens the file again, at once so that it can be read, and gives up ballast if there is no room.
+    /// Reopens the file at once, so that it can be read, and releases ballast if there is no room.
     fn recover(&mut self, error: &StoreError) {
         tracing::error!(
             error = error as &dyn std::error::Error,
@@ -151,12 +152,12 @@ impl Worker {
             }
         }
         self.room.send_replace(room.or(is_full.then_some(Kind::Ending)));
-        // With more room than before the next commit need not wait.
+        // With more room than before, the next commit need not wait.
         self.failed_at = room.is_none().then(Instant::now);
         self.looked_at = Instant::now();
     }
 
-    /// Gives up ballast and returns what there is room for; `None` if there is none left.
+    /// Releases ballast and returns what there is room for; `None` if no ballast is left.
     fn give_up(&self) -> Option<Kind> {
         let given = self.ballast.as_ref().map_or(Ok(None), Ballast::give_up);
         match given {
@@ -175,7 +176,7 @@ impl Worker {
         given.ok().flatten()
     }
 
-    /// Holds the ballast if there is room for it; then sessions can begin.
+    /// Reserves the ballast if there is room for it. New sessions are possible again then.
     fn look_for_room(&mut self) {
         self.looked_at = Instant::now();
         let room = self.ballast.as_ref().map_or(Ok(Kind::Addition), Ballast::hold);

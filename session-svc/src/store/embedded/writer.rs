@@ -1,8 +1,9 @@
-//! How writes reach the [`Worker`], and what it says of itself. A file has a thread that writes. In memory each caller writes.
+//! Passes writes to the [`Worker`], and its state to callers. A file has a writer thread. In memory, callers
+//! write.
 //!
 //! Invariants
-//! - An acknowledgement follows a commit that is on the disk; what fails to commit is answered as an error.
-//! - Nothing waits for the queue: when it is full the caller gets an error.
+//! - An acknowledgement follows a commit on the disk. A failed commit is an error.
+//! - No caller waits for the queue: if it is full, the caller gets an error.
 
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -18,11 +19,11 @@ use super::error::store_error;
 use super::tables::Tables;
 use super::worker::Worker;
 
-/// Writes that may wait: a few commits' worth; beyond it the disk is too slow and callers get an error.
+/// Most queued writes: a few commits' worth. With more, the disk is too slow and callers get an error.
 const QUEUE: usize = 4_096;
 
-/// How often a write that can do without room is handed in: the commit in which the lack of room is found takes back all
-/// writes that share it.
+/// Attempts for a write that can do without room. The commit that finds no room rolls back all writes that
+/// share it.
 const ATTEMPTS: usize = 4;
 
 pub(super) type Acknowledge = Box<dyn FnOnce() + Send>;
@@ -49,21 +50,21 @@ impl From<WriterError> for StoreError {
     }
 }
 
-/// Hands writes to the worker; dropping it waits for what has queued up.
+/// Passes writes to the worker. Dropping it waits for queued writes.
 pub(super) struct Writer {
     way: Way,
     room: watch::Receiver<Option<Kind>>,
 }
 
 enum Way {
-    /// A thread of its own commits what has queued up meanwhile.
+    /// A writer thread commits queued writes.
     Thread(Option<(SyncSender<Job>, JoinHandle<()>)>),
-    /// The caller commits at once: no write waits for a disk.
+    /// The caller commits at once, because no write waits for a disk.
     Caller(Mutex<Worker>),
 }
 
 impl Writer {
-    /// Starts the thread. In memory there is none: each write is committed on its caller's task.
+    /// Starts the thread for a file. In memory, each write commits on its caller's task.
     pub(super) fn start(worker: Worker) -> std::io::Result<Self> {
         let room = worker.room.subscribe();
         if worker.ballast.is_none() {
@@ -78,8 +79,8 @@ impl Writer {
         Ok(Self { way, room })
     }
 
-    /// Runs `apply` in a transaction and answers once it is on the disk. It runs again in another one if the first was taken
-    /// back for want of room.
+    /// Runs `apply` in a transaction, and returns once it is on the disk. Runs it again in a new transaction
+    /// if the first one was rolled back for lack of room.
     pub(super) async fn write<T, F>(&self, kind: Kind, apply: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -99,7 +100,7 @@ impl Writer {
         Err(WriterError::Lost.into())
     }
 
-    /// What became of it; `None` if the transaction was taken back.
+    /// The result of the write; `None` if the transaction was rolled back.
     async fn try_write<T, F>(&self, kind: Kind, apply: F) -> Result<Option<Result<T, StoreError>>, StoreError>
     where
         T: Send + 'static,
@@ -108,7 +109,8 @@ impl Writer {
         let (answer, answered) = oneshot::channel();
         let apply: Apply = Box::new(move |tables| {
             let outcome = match apply(tables) {
-                // An unreadable record is found before anything is written, or is removed: the others' writes go on.
+                // This write found an unreadable record before it wrote, or removed it: the other writes
+                // continue.
                 outcome @ (Ok(_) | Err(Error::Corrupted(_))) => outcome.map_err(store_error),
                 Err(error) => return Err(error),
             };
@@ -129,7 +131,7 @@ impl Writer {
         Ok(answered.await.ok())
     }
 
-    /// Whether there is room, and the last commit went well.
+    /// Fails without room, or after a failed commit.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         match *self.room.borrow() {
             Some(Kind::Addition) => Ok(()),
@@ -138,7 +140,7 @@ impl Writer {
         }
     }
 
-    /// Whether what is there can be changed.
+    /// Fails if existing records cannot be changed.
     pub(super) fn check_changes(&self) -> Result<(), StoreError> {
         match *self.room.borrow() {
             Some(Kind::Change) => Ok(()),

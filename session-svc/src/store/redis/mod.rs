@@ -160,7 +160,7 @@ impl RedisStore {
 /// The longest lifetime: added to the current time, the server still represents it exactly.
 const LONGEST_MS: u64 = 1 << 52;
 
-/// The lifetime in milliseconds: at least one, as the server rejects 0.
+/// The lifetime in milliseconds, at least one.
 fn lasting(ttl: Duration) -> u64 {
     millis(ttl).clamp(1, LONGEST_MS)
 }

@@ -1,8 +1,8 @@
 //! Certificates and passwords that change while the service runs.
 //!
-//! Invariant: settings that cannot be used change nothing, and new ones are used once a connection by them
-//! was made. Deliberately absent: moving to another kind of store, database or prefix, which are other
-//! sessions and need a restart.
+//! Invariant: unusable settings change nothing, and new ones are used once a connection with them succeeds.
+//! Deliberately absent: another kind of store, database or prefix, which has other sessions and needs a
+//! restart.
 
 use std::error::Error;
 use std::mem::discriminant;
@@ -23,10 +23,10 @@ use super::source::{ANSWER_TIMEOUT, ConnectionSource};
 /// The setting that audit records name.
 const SETTING: &str = "SESSION_STORE";
 
-/// After a failed attempt with changed settings those in use stay for this long.
+/// Pause after a failed attempt to connect with changed settings.
 const RENEW_PAUSE: Duration = Duration::from_secs(2);
 
-/// Follows the certificates of `settings`, and the file the settings themselves came from, if there are any.
+/// Follows the certificates of `settings`, and the file of the settings, if there are any.
 pub(super) fn follow(
     sources: watch::Sender<Arc<ConnectionSource>>,
     settings: &RedisSettings,
@@ -47,14 +47,14 @@ pub(super) fn follow(
     let has_file = came_from.is_some();
     let (sources, mut settings) = (Arc::new(sources), settings.clone());
     let mut renewing: Option<AbortOnDropHandle<()>> = None;
-    // Starts from nothing read, so that a change since the settings were read is not missed.
+    // Starts without content, so that no change since the settings were read is missed.
     let watching = files::watch(files::POLL_INTERVAL, paths, move |contents| {
         let mut reload = || -> Result<(), Box<dyn Error>> {
             if let Some(text) = contents.first().filter(|_| has_file) {
                 settings = changed(&settings, text)?;
             }
             let renewed = renew(Arc::clone(&sources), ConnectionSource::new(&settings)?);
-            // The attempt before, if there is one, is given up.
+            // Cancels an earlier attempt.
             drop(renewing.replace(AbortOnDropHandle::new(tokio::spawn(renewed))));
             if let Some(shown) = &shown {
                 shown.loaded(settings.tls.as_ref().and_then(|tls| tls.cert_file.as_deref()));
@@ -82,7 +82,7 @@ async fn renew(sources: Arc<watch::Sender<Arc<ConnectionSource>>>, source: Conne
     sources.send_replace(Arc::new(source));
 }
 
-/// What the changed file says, if one may go over to that while running.
+/// The settings in the changed file, if they can be used without a restart.
 fn changed(settings: &RedisSettings, text: &[u8]) -> Result<RedisSettings, String> {
     let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
     let parsed: StoreSettings = text.trim().parse().map_err(|error| format!("it {error}"))?;

@@ -1,10 +1,9 @@
-//! What is done on the server in one step.
+//! Scripts: what the server does in one step.
 //!
-//! `KEYS` of a write are the record's, the events' and two sets of each index, by expiry and by creation; in
-//! a cluster the record's alone, and the names of streams that may be on the same node stand where the
-//! members of indexes stand elsewhere (Redis lets a script use a key it does not declare, on its own node).
-//! Commands are those the documented access list grants. Values are compared as bytes: a record's version
-//! stands at the offset `codec` says.
+//! On one server, `KEYS` of a write are the record's, the events' and two sets of each index: by expiry and
+//! by creation. In a cluster, `KEYS` has only the record's. The candidate streams replace the index members
+//! in `ARGV`: on its own node, a script may use keys that it does not declare. The documented access list
+//! grants all commands used. Values are compared as bytes: a record's version is at the offset of `codec`.
 
 use std::sync::OnceLock;
 
@@ -15,23 +14,22 @@ use crate::store::StoreError;
 use super::answers::{Consequence, consequence, unavailable};
 use super::pool::WorkerConnection;
 
-/// Functions that every script begins with.
+/// Functions available to every script.
 ///
 /// `now` returns the server's time in milliseconds since the Unix epoch, as digits.
 ///
-/// `enter` enters a member into an index, trims what is past, a bounded number at a time, and lets the index
-/// expire with its last entry. `mode` is a condition of ZADD or empty. The set that orders entries by
-/// creation gets nothing while the first is small. It gets all entries when the first becomes large, and from
-/// then on each new one.
+/// `enter` adds a member to an index, trims a bounded number of expired ones, and makes the index expire with
+/// its last entry. `mode` is a condition of ZADD or empty. The set by creation stays empty while the first
+/// one is small. It gets all entries when the first one becomes large, and each new one from then on.
 ///
-/// `enter_all` enters a record into its indexes, whose sets are `KEYS` from the third on; members begin at
+/// `enter_all` adds a record to its indexes, whose sets begin at the third of `KEYS`. Members begin at
 /// `ARGV[at]`.
 ///
-/// `publish` publishes in the stream `key`; in a cluster, where there is none, in the first of the streams
-/// from `ARGV[at]` on that this node has. Returns whether it did.
+/// `publish` publishes in the stream `key`. In a cluster, it uses the first stream from `ARGV[at]` on that
+/// this node has. It returns whether it did.
 ///
-/// `holder_of` returns the holder's name in the value of a lease, which is "serial:holder"; nothing if there
-/// is no lease.
+/// `holder_of` returns the holder's name from the value of a lease ("serial:holder"), or nothing without a
+/// lease.
 const LIBRARY: &str = r"
 local small = 128
 local function now()
@@ -72,12 +70,11 @@ local function holder_of(key)
 end
 ";
 
-/// What a write answers that is done and whose event is yet to be published.
+/// The answer of a write that is done and whose event is not published yet.
 pub(super) const TO_PUBLISH: u8 = 3;
 
-/// ARGV: value, expiry, events kept, event, the key that must not be there or nothing, index members. Gives
-/// 1, or 0 if the name is taken, or 2 if that key is there, or 3 if it is done and its event is yet to be
-/// published.
+/// ARGV: value, expiry, events kept, event, barrier key or empty, index members. Returns 1 if done, 0 if the
+/// name is taken, 2 if the barrier exists, or 3 if done without its event.
 pub(super) static INSERT: Stored = Stored::new(
     "insert",
     r"
@@ -89,10 +86,9 @@ return 1
 ",
 );
 
-/// ARGV: value, expiry, events kept, event, expected version, whether there is an event, index members. Gives
-/// 2, or 1 if the version is another, or 0 if there is no such record, or 3 if it is done and its event is
-/// yet to be published. Entries are written only where expiry or indexes are others than before; one the
-/// record is not found by any more stays until it expires.
+/// ARGV: value, expiry, events kept, event, expected version, whether there is an event, index members.
+/// Returns 2 if done, 1 for another version, 0 without the record, or 3 if done without its event. Writes
+/// entries only if expiry or indexes changed. Entries of indexes that the record left stay until they expire.
 pub(super) static REPLACE: Stored = Stored::new(
     "replace",
     r"
@@ -107,12 +103,11 @@ return 2
 ",
 );
 
-/// KEYS: the record's, and outside a cluster the events'. ARGV: events kept, event, prefix of keys, the
-/// record's name, and in a cluster the streams. Gives the record that was there, and whether its event was
-/// published. Outside a cluster it reads from the record which indexes it leaves; of a record it cannot read
-/// the entries are left to expiry. Removing comes first: a server that is out of memory refuses a script at
-/// its first command that needs any, and none behind a write, so that sessions end and their endings are
-/// published when it is full.
+/// KEYS: the record's, and on one server the events'. ARGV: events kept, event, prefix of keys, the record's
+/// name, and in a cluster the streams. Returns the removed record, and whether its event is published. On one
+/// server it finds the indexes in the record; without a readable record, the entries stay until they expire.
+/// DEL comes first: a server without memory rejects other commands only as the script's first write, and
+/// endings must work when it is full.
 pub(super) static REMOVE: Stored = Stored::new(
     "remove",
     r"
@@ -137,9 +132,9 @@ return {value, publish(KEYS[2], ARGV[1], ARGV[2], 5) and 1 or 0}
 ",
 );
 
-/// KEYS: the sets of an index, by expiry and by creation. ARGV: what its entries begin with; the end of an
-/// entry that those wanted stand behind; how many. Gives 1 and the ends of all unexpired entries of a list in
-/// a small set, in the order of expiry; or 0 and those wanted, the newest first.
+/// KEYS: the sets of an index, by expiry and by creation. ARGV: prefix of its entries; end of the entry to
+/// continue after; how many. Returns 1 and the ends of all unexpired entries of a small set, by expiry; or 0
+/// and the ends of the requested entries, the newest first.
 pub(super) static LIST: Stored = Stored::new(
     "list",
     r"
@@ -157,11 +152,11 @@ return {is_small and 1 or 0, ends}
 ",
 );
 
-/// KEYS: the sets of an index, by expiry and by creation. ARGV: expiry, index member. For clusters; an
-/// entry's expiry is only ever moved on.
+/// KEYS: the sets of an index, by expiry and by creation. ARGV: expiry, index member. For clusters. An
+/// entry's expiry never moves back.
 pub(super) static ENTER: Stored = Stored::new("enter", "enter(KEYS[1], KEYS[2], 'GT', ARGV[1], ARGV[2])");
 
-/// ARGV: holder, milliseconds. Gives the serial, or nothing if another one holds the lease.
+/// ARGV: holder, milliseconds. Returns the serial, or nothing if another caller holds the lease.
 pub(super) static ACQUIRE: Stored = Stored::new(
     "acquire",
     r"
@@ -192,7 +187,7 @@ return redis.status_reply('OK')
 ",
 );
 
-/// ARGV: value, milliseconds. Gives what was there.
+/// ARGV: value, milliseconds. Returns the previous value.
 pub(super) static REMEMBER: Stored = Stored::new(
     "remember",
     r"
@@ -203,7 +198,7 @@ return false
 ",
 );
 
-/// A script the server keeps by its hash.
+/// A script that the server caches by its hash.
 pub(super) struct Stored {
     name: &'static str,
     own: &'static str,
@@ -220,7 +215,7 @@ impl Stored {
         }
     }
 
-    /// A call of it without keys and arguments yet.
+    /// A call of the script, without keys and arguments yet.
     pub(super) fn call(&'static self) -> ScriptCall {
         ScriptCall {
             script: self,
@@ -258,7 +253,7 @@ impl ScriptCall {
         command
     }
 
-    /// Runs it once: whether a write whose answer was lost has been done cannot be known here.
+    /// Runs the script once. After a lost answer it is unknown whether a write was done.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
         connection: &WorkerConnection,
@@ -266,7 +261,7 @@ impl ScriptCall {
         self.once(connection).await.map_err(unavailable)
     }
 
-    /// Runs one that only reads, and so may be repeated.
+    /// Runs a script that only reads, with retries.
     pub(super) async fn read<T: FromRedisValue>(
         &self,
         connection: &WorkerConnection,
@@ -286,7 +281,7 @@ impl ScriptCall {
         });
         let known = self.command("EVALSHA", hash);
         match connection.once_by(&known, Some(name)).await {
-            // The server has forgotten the script, as it does when it restarts.
+            // The server no longer has the script, for example after a restart.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 connection.once_by(&self.command("EVAL", text), Some(name)).await
             }

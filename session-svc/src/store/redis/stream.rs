@@ -1,12 +1,11 @@
-//! One stream of published events, read once per replica and handed to every listener.
+//! One stream of published events. Each replica reads it once, for all its listeners.
 //!
 //! Invariants
-//! - Positions are the stream's own entry IDs; a listener resumes by reading the stream itself.
-//! - A gap is never silent: after every read the entry it began behind must still be there. Entries are
-//!   dropped oldest first, so if that one is there, nothing behind it was dropped.
-//! - When the server does not answer for `READ_TIMEOUT`, when its answers come late, or when it is not the
-//!   master any more, every listener's stream ends with an error. An old answer does not count: what counts
-//!   is when its request was sent.
+//! - Positions are the stream's own entry IDs. A listener resumes by reading the stream itself.
+//! - A gap is never silent: after every read, the entry before it must still be there. The stream drops the
+//!   oldest entries first, so if that entry is there, no later one was dropped.
+//! - If the server does not answer within `READ_TIMEOUT`, answers late or is no longer the master, every
+//!   listener's stream ends with an error. The time of the request counts, not that of the answer.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
@@ -23,44 +22,45 @@ use super::entries::{EntryContent, Id, StreamEntry, unexpected};
 use super::pool::{CheckedConnection, WorkerConnection};
 use super::source::not_the_master;
 
-/// Longest silent wait on the server; it answers "nothing" then, which proves that it is there.
+/// Longest wait in a blocking read. The server then answers "nothing", which proves that it is there.
 const READ_WAIT: Duration = Duration::from_millis(200);
 
-/// Longest round trip of a read, the server's wait apart: what is read is no older.
+/// Longest round trip of a read, without the server's wait: the maximum age of its result.
 const LATE: Duration = Duration::from_millis(250);
 
-/// Without any answer for this long the subscription counts as lost: endings must be seen within a second.
+/// Without an answer for this long, the subscription is lost: endings must be visible within a second.
 const READ_TIMEOUT: Duration = READ_WAIT.saturating_add(LATE);
 
 /// Pause before connecting again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a new listener waits for the reader to be connected: in a cluster over TLS some thirty handshakes
-/// take place at once.
+/// How long a new listener waits for the reader to connect. In a cluster over TLS, this means some thirty
+/// handshakes.
 const FIRST_CONNECTED: Duration = Duration::from_secs(5);
 
-/// Which part of the events kept a slow listener may be behind in memory; beyond it reads the stream itself.
+/// The fraction of the kept events that a slow listener may lag in memory. Beyond it, the listener reads the
+/// stream.
 const BEHIND_ONE_IN: u64 = 8;
 
 /// Entries read at a time.
 const READ_AT_ONCE: usize = 256;
 
-/// How long, and how often, an event is retried whose write is done (cluster only).
+/// How long, and how often, an event is retried after its write (cluster only).
 const PUBLISH_FOR: Duration = Duration::from_secs(30);
 const PUBLISH_PAUSE: Duration = Duration::from_millis(200);
 
-/// Adds an event. Trimming comes first: a server that is out of memory refuses a script at its first command
-/// that needs any, and none behind a write, so that an ending is published although the server is full.
+/// Adds an event. XTRIM comes first: a server without memory rejects XADD only as the script's first write,
+/// and endings must be published when the server is full.
 const ADD: &str = r"
 redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[1])
 return redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
 ";
 
-/// What the reader sends its listeners.
+/// Messages from the reader to its listeners.
 #[derive(Clone)]
 enum TailItem {
     Entry(StreamEntry),
-    /// Read the stream yourself, some of it was dropped.
+    /// Some entries were dropped: the listener has to read the stream itself.
     Gap,
     /// The server does not answer.
     Cut,
@@ -74,7 +74,7 @@ pub(super) fn events_unavailable() -> StoreError {
     StoreError::Unavailable(Box::new(EventsUnavailable))
 }
 
-/// What one stream tells: each event with the position it is behind, and gaps.
+/// The events of one stream, each with its position, and gaps.
 pub(super) type Hearing = BoxStream<'static, Result<StreamEntry, StoreError>>;
 
 /// The events of one stream.
@@ -83,14 +83,13 @@ pub(super) struct StreamFeed {
     pub(super) key: Vec<u8>,
     /// Events kept for resuming.
     kept: u64,
-    /// Pause after a read that brought something, so that what comes soon afterwards is read together.
+    /// Pause after a read that returned entries, so that the next read returns later ones together.
     pause: Duration,
-    /// Held while connecting: the handshakes of a cluster's streams are not to keep the answers of those that
-    /// are heard already.
+    /// Held while connecting, so that the handshakes of other streams do not delay connected streams.
     turn: Arc<Semaphore>,
     tail: broadcast::Sender<TailItem>,
     connected: watch::Sender<bool>,
-    /// Set once the reader was started.
+    /// Set when the reader starts.
     reader: OnceLock<()>,
 }
 
@@ -115,7 +114,7 @@ impl StreamFeed {
         })
     }
 
-    /// Streams what is published after `after`.
+    /// Streams the events after `after`.
     pub(super) async fn follow(self: &Arc<Self>, after: Id) -> Result<Hearing, StoreError> {
         self.reader
             .get_or_init(|| drop(tokio::spawn(read_on(Arc::downgrade(self)))));
@@ -131,17 +130,17 @@ impl StreamFeed {
             behind: true,
             pending: VecDeque::new(),
         };
-        // A cut before `subscribe` would not be noticed.
+        // This listener would miss a cut before `subscribe`.
         if !*self.connected.borrow() {
             return Err(events_unavailable());
         }
-        // At once, and not when somebody first asks: a cut meanwhile comes behind it, and is told.
+        // Now, not at the first poll: the listener then receives every later cut.
         follower.catch_up().await?;
         Ok(follower.stream())
     }
 
-    /// Publishes by itself what a write could not publish in its script. If the server is away it is retried
-    /// in the background, and nobody waits longer than until listeners know that they receive nothing.
+    /// Publishes an event that the script of its write could not. If the server is away, retries in the
+    /// background. The caller waits only until listeners know that they receive nothing.
     pub(super) async fn publish(self: &Arc<Self>, content: EntryContent) {
         if !matches!(
             tokio::time::timeout(READ_TIMEOUT, self.add(&content)).await,
@@ -190,7 +189,7 @@ impl StreamFeed {
         command
     }
 
-    /// ID of the newest entry; there is one afterwards.
+    /// ID of the newest entry. Creates an entry if there is none yet.
     pub(super) async fn newest(&self) -> RedisResult<Id> {
         let entries: Vec<StreamEntry> = self.connection.read(&self.ask_for_newest()).await?;
         match entries.first() {
@@ -199,7 +198,7 @@ impl StreamFeed {
         }
     }
 
-    /// Entries after `last`, and whether none in between were dropped.
+    /// Entries after `last`, and whether the stream still has all of them.
     async fn after(&self, last: Id) -> RedisResult<(Vec<StreamEntry>, bool)> {
         let mut pipeline = Pipeline::new();
         pipeline
@@ -253,7 +252,7 @@ async fn begin(shared: &StreamFeed) -> RedisResult<(CheckedConnection, Id)> {
     let mut connection = shared.connection.listener(&shared.key, READ_TIMEOUT).await?;
     drop(turn);
     let last = shared.newest().await?;
-    // The stream does not count as read before an answer came on this connection, and in time.
+    // The stream counts as read only after a timely answer on this connection.
     let question = shared.ask_for_newest();
     in_time(LATE, connection.wire.ask::<Value>(&question)).await?;
     if !shared.connected.send_replace(true) {
@@ -262,8 +261,8 @@ async fn begin(shared: &StreamFeed) -> RedisResult<(CheckedConnection, Id)> {
     Ok((connection, last))
 }
 
-/// An answer that came within `bound` of its question; one that was only read too late, because this process
-/// stood still, did not.
+/// Returns an answer that came within `bound` of its question. An answer that this process read late, because
+/// it was suspended, fails too.
 async fn in_time<T>(bound: Duration, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
     let sent_at = Instant::now();
     match tokio::time::timeout(bound, answer).await {
@@ -302,7 +301,7 @@ async fn listen(
             return Ok(());
         };
         let (read, began) = match answer {
-            // The stream has moved to another node of a cluster, with all its entries.
+            // The stream has moved to another node of the cluster, with all entries.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::Moved) => {
                 let moved = alive.connection.listener(&alive.key, READ_TIMEOUT);
                 *connection = in_time(LATE, moved).await?;
@@ -316,7 +315,7 @@ async fn listen(
             continue;
         }
         let pause = alive.pause;
-        // No stream comes if the wait was in vain.
+        // The read timed out without new entries.
         let Some((_, entries)) = read.into_iter().next() else {
             continue;
         };
@@ -329,14 +328,14 @@ async fn listen(
     }
 }
 
-/// The streams read, each with its entries; and the entry they were read behind, if it is still there.
+/// The streams with their entries, and the entry before them if it still exists.
 type Read = (Vec<(Value, Vec<StreamEntry>)>, Vec<StreamEntry>);
 
 struct FeedFollower {
     feed: Arc<StreamFeed>,
     tail: broadcast::Receiver<TailItem>,
     last: Id,
-    /// Whether the stream has to be read before the tail says anything new.
+    /// Whether the listener has to read the stream before it uses the tail.
     behind: bool,
     pending: VecDeque<StreamEntry>,
 }
@@ -379,7 +378,7 @@ impl FeedFollower {
         Ok(())
     }
 
-    /// Goes on at the newest entry and says that something was missed.
+    /// Continues at the newest entry, and reports a gap.
     async fn skip(&mut self) -> Result<(), StoreError> {
         self.last = self.feed.newest().await.map_err(unavailable)?;
         self.behind = false;
