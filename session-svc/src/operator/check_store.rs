@@ -1,4 +1,5 @@
-//! `check-store`: can the store be reached, may the service do there what it needs, are the servers set up to keep sessions?
+//! `check-store`: checks that the store is reachable, grants the needed rights, and is configured to keep
+//! sessions.
 
 use chassis::findings::Report;
 use chassis::settings::Reader;
@@ -22,7 +23,7 @@ pub(super) static CHECK_STORE: ReportTool<StoreAccess> = ReportTool {
     },
 };
 
-/// Reads where the store is. A store that ends with its process is refused.
+/// Reads the store's settings. Rejects a store in memory.
 fn read(reader: &mut Reader<'_>) -> StoreAccess {
     let (store, keys, _) = settings::store_and_keys(reader);
     if matches!(store, StoreSettings::Memory) {

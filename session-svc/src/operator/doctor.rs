@@ -1,9 +1,9 @@
-//! `doctor`: do the settings of the service fit its store and its providers?
+//! `doctor`: checks that the settings of the service fit its store and its providers.
 //!
 //! Invariants
-//! - It reads the settings and contacts the provider and the store by the very code that serves.
-//! - It changes no session: what it writes into the store is a record of its own, which it removes.
-//! - Every wait is bounded, and what hangs is a finding.
+//! - It reads the settings and contacts the provider and the store with the same code as the service.
+//! - It changes no session. It writes only its own record into the store, and removes it.
+//! - Every wait is bounded. A timeout is a finding.
 
 use chassis::clock::{Clock as _, SystemClock};
 use chassis::findings::{Finding, Report, Section};

@@ -1,6 +1,6 @@
-//! How a command ends.
+//! The exit codes and failures of a command.
 
-/// How a command ended, as its exit code.
+/// The result of a command, as its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
     /// The command did its work.
@@ -13,19 +13,19 @@ pub(super) enum Exit {
     NotFound = 3,
 }
 
-/// Why there is no answer.
+/// Why a command failed.
 #[derive(Debug)]
 pub(super) struct CommandFailure {
     /// For programs: a reason of the session API, or one of the command's own.
     pub(super) reason: String,
-    /// For people: what is wrong and what to do.
+    /// For people: what is wrong, and what to do.
     pub(super) text: String,
-    /// With which code to end.
+    /// The exit code.
     pub(super) exit: Exit,
 }
 
 impl CommandFailure {
-    /// Used wrongly.
+    /// The failure for wrong usage.
     pub(super) fn usage(text: impl Into<String>) -> Self {
         Self {
             reason: "usage".to_owned(),

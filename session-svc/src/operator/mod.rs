@@ -1,4 +1,4 @@
-//! The operator's tool: commands of the session service's own binary.
+//! The operator's commands, in the session service's own binary.
 //!
 //! | Command | Works on |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! - Exit codes: 0 done, 1 failed or unhealthy, 2 used wrongly, 3 no such session, 78 wrong settings.
 //! - No token, session ID, key or sealed text is ever shown.
 //!
-//! Why it is this binary and why it calls a running service: docs/decisions/operators-tool.md.
+//! Why it is the same binary and calls a running service: docs/decisions/operators-tool.md.
 
 mod check_store;
 mod doctor;

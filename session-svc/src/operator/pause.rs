@@ -1,4 +1,4 @@
-//! `pause`: waits until it is stopped, so that a container of this image stays for `kubectl exec`.
+//! `pause`: waits until it is stopped, so that a container with this image keeps running for `kubectl exec`.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `receivers`: prints the documents by which receivers verify our events, for the operator to publish.
+//! `receivers`: prints the documents that receivers need to verify our events, for the operator to publish.
 //!
 //! Invariant: no private key is in the output.
 
@@ -53,7 +53,7 @@ impl Tool for ReceiversTool {
         });
         let text = format!("{:#}\n", document.unwrap_or_default());
         let work = async move {
-            // A reader that hung up is no failure of ours.
+            // A closed standard output is not an error.
             let _ = std::io::stdout().write_all(text.as_bytes());
             ExitCode::SUCCESS
         };

@@ -11,10 +11,10 @@ use session_proto::v1::ErrorReason;
 
 use super::failure::{CommandFailure, Exit};
 
-/// How long a call may take: ending thousands of a person's sessions is one call.
+/// Deadline of a call: one call may end thousands of sessions.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Where the service is and how to speak to it.
+/// The address of the service and how to connect.
 #[derive(Clone, Debug)]
 pub(super) struct ServiceAddress {
     url: String,
@@ -22,7 +22,8 @@ pub(super) struct ServiceAddress {
     identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// Adds the flags that say where the service is; each is a variable too, so that an operator's pod is told once.
+/// Adds the flags for the service's address. Each has a variable too, so that an operator's pod needs to set
+/// it once.
 pub(super) fn with_address(command: Command) -> Command {
     let file = |id: &'static str, variable: &'static str, help: &'static str| {
         Arg::new(id)
@@ -58,7 +59,7 @@ pub(super) fn with_address(command: Command) -> Command {
 }
 
 impl ServiceAddress {
-    /// Reads the flags; the settings say where the service of this machine listens.
+    /// Reads the flags. By default, the settings give the address of the service on this machine.
     pub(super) fn read(given: &ArgMatches, reader: &mut Reader<'_>) -> Self {
         let told = |id: &str| {
             given
@@ -75,7 +76,7 @@ impl ServiceAddress {
         }
     }
 
-    /// A client; connects when first used.
+    /// A client, which connects when first used.
     pub(super) fn client(&self) -> Result<SessionClient, CommandFailure> {
         let mut settings = ClientSettings::new([self.url.as_str()]);
         settings.deadline = DEADLINE;
@@ -99,7 +100,7 @@ impl ServiceAddress {
         })
     }
 
-    /// What a failed call means to an operator.
+    /// Explains a failed call to an operator.
     pub(super) fn failure(&self, error: &SessionError) -> CommandFailure {
         let (exit, text) = match error.reason {
             ErrorReason::ErrMissingSession => (
@@ -147,7 +148,7 @@ impl ServiceAddress {
     }
 }
 
-/// Where the service of this machine answers, by its settings.
+/// The URL of the service on this machine, from its settings.
 fn of_this_machine(reader: &mut Reader<'_>) -> String {
     let scheme = match reader.path("SESSION_TLS_CERT_FILE") {
         Some(_) => "https",
@@ -159,7 +160,7 @@ fn of_this_machine(reader: &mut Reader<'_>) -> String {
     }
 }
 
-/// An address to call for one that is listened on.
+/// The address to call for a listening address.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

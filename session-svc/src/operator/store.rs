@@ -1,5 +1,5 @@
-//! What `check-store` and the doctor examine of the store: can it be reached, may we do there what serving needs, does it
-//! keep what it is given?
+//! The checks of `check-store` and `doctor`: the store is reachable, the service has the rights it needs, and
+//! the store keeps its data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use crate::store::embedded::FileProblem;
 use crate::store::url::{StoreSettings, Topology};
 use crate::store::{OpenError, Record, SessionStore, StoreError, open};
 
-/// How long each check may take: several connections, each with a deadline of its own.
+/// Time limit of each check, which makes several connections with their own deadlines.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
-/// A clock this far from the store's is worth a look: replicas may be as far apart from each other.
+/// A clock difference that is reported: replicas may differ from each other as much.
 const CLOCK_NOTICE_MS: u64 = 1_000;
-/// How long the record that tries the rights is kept should the command be killed, and its lease.
+/// Lifetime of the probe record and its lease, in case the command is killed.
 const PROBE_KEPT: Duration = Duration::from_secs(10);
 
-/// Where a store is.
+/// The store to check.
 pub(super) struct StoreAccess {
     pub(super) store: StoreSettings,
-    /// How many keys seal and open its records.
+    /// The number of keys that seal and open its records.
     pub(super) keys: usize,
-    /// Whether a service may have the store now, or has yet to make it.
+    /// Whether a running service may have the store open, or has not created it yet.
     pub(super) may_be_served: bool,
 }
 
-/// What was found of the store.
+/// Checks the store.
 pub(super) async fn examine(access: &StoreAccess) -> Section {
     let kind = match &access.store {
         StoreSettings::Memory => "memory",
@@ -67,7 +67,7 @@ fn keys(count: usize) -> Finding {
     }
 }
 
-/// Opens the store, or says what keeps it from being opened.
+/// Opens the store, or returns why it cannot be opened.
 async fn reach(access: &StoreAccess) -> Result<Arc<dyn SessionStore>, Finding> {
     match &access.store {
         StoreSettings::Memory => {
@@ -88,7 +88,7 @@ async fn reach(access: &StoreAccess) -> Result<Arc<dyn SessionStore>, Finding> {
             .await
             .map_err(|error| unopened(access, &error))?;
         match store.check().await {
-            // It answers, and sessions in it can be ended.
+            // The store answers, and its sessions can be ended.
             Ok(()) | Err(StoreError::Full) => Ok(store),
             Err(error) => Err(unreachable(&chain(&error))),
         }
@@ -97,7 +97,7 @@ async fn reach(access: &StoreAccess) -> Result<Arc<dyn SessionStore>, Finding> {
     opened.unwrap_or_else(|_elapsed| Err(unreachable("no answer in time")))
 }
 
-/// A problem, unless the store may belong to a service.
+/// A problem, unless a running service may use the store.
 fn unless_served(access: &StoreAccess, found: String, advice: &str) -> Finding {
     if access.may_be_served {
         Finding::information(found)
@@ -131,7 +131,8 @@ fn unopened(access: &StoreAccess, error: &OpenError) -> Finding {
     }
 }
 
-/// Whether a user with an access list may do what serving does, and a replica acknowledges endings.
+/// Checks that the login has the rights for all operations of the service, and that a replica acknowledges
+/// endings.
 async fn rights(store: &dyn SessionStore) -> Finding {
     match timeout(CHECK_TIMEOUT, try_rights(store)).await {
         Err(_elapsed) => return unreachable("it stopped answering"),
@@ -151,7 +152,7 @@ async fn rights(store: &dyn SessionStore) -> Finding {
     }
 }
 
-/// Does what serving does, with a record of its own that is gone afterwards.
+/// Runs every operation of the service on its own record, and removes that.
 async fn try_rights(store: &dyn SessionStore) -> Result<(), String> {
     let described = |error: StoreError| chain(&error);
     let name = SessionId::random(&SystemRandom::new()).map_err(|error| error.to_string())?;
@@ -165,7 +166,7 @@ async fn try_rights(store: &dyn SessionStore) -> Result<(), String> {
         indexes: Vec::new(),
         payload: b"check".to_vec(),
     };
-    // Watchers skip an event that is empty.
+    // Watchers skip empty events.
     store.insert(probe.clone(), Vec::new()).await.map_err(described)?;
     let written = store.load(name).await.map_err(described)?;
     let lease = name;

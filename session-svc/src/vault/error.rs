@@ -1,4 +1,4 @@
-//! Why something could not be sealed or opened, and the fingerprint of the key it needs.
+//! Errors of sealing and opening, and the fingerprint of the needed key.
 
 use std::error::Error;
 use std::fmt;
@@ -6,10 +6,11 @@ use std::fmt;
 use base16ct::HexDisplay;
 use chassis::random::NoRandomness;
 
-/// Bytes of a key's fingerprint: enough to tell the few keys of a ring apart. If two are alike, both are tried.
+/// Bytes of a key's fingerprint: enough for the few keys of a ring. If two keys have the same one, both are
+/// tried.
 pub(crate) const KEY_ID_BYTES: usize = 4;
 
-/// A key's fingerprint, which every sealed text names. It tells keys apart and says nothing about them.
+/// A key's fingerprint, which every sealed text contains. It identifies the key and reveals nothing about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyId(pub(crate) [u8; KEY_ID_BYTES]);
 
@@ -28,16 +29,16 @@ pub enum SealError {
     /// The text could not be sealed.
     #[error("the text could not be sealed")]
     NotWritten,
-    /// The text is no text of ours, or was changed, swapped or rolled back.
+    /// The text is not a sealed text, or was changed, swapped or rolled back.
     #[error("the sealed text was changed, swapped or never ours")]
     NotReadable,
-    /// The text was sealed by a newer release in a format this one does not have.
+    /// A newer release sealed the text in a format that this release does not know.
     #[error("the sealed text has a format this release does not know")]
     UnknownFormat,
-    /// The key it was sealed with is not in the ring. Another replica may have the key.
+    /// The key of the text is not in the ring. Another replica may have it.
     #[error("the sealed text needs key {0}, which is not in SESSION_ENCRYPTION_KEY")]
     UnknownKey(KeyId),
-    /// What is inside is not what is written there.
+    /// The content of the text has another form than expected.
     #[error("the sealed text holds something else than expected")]
     Malformed(#[source] Box<dyn Error + Send + Sync>),
 }

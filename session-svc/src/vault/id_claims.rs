@@ -1,19 +1,20 @@
-//! An ID token without the claims that are kept beside it anyway.
+//! Stores an ID token without the claims that the session already has.
 //!
-//! What an ID token says of a person is most often, word for word, what the session keeps as the person's claims. The token is then kept
-//! as what is around them.
+//! An ID token usually repeats, byte for byte, the user's claims in the session. Only the parts of the token
+//! around these claims are then stored.
 //!
-//! Invariant: what comes out is byte for byte what went in, because both are written together, in one sealed message.
+//! Invariant: the restored token equals the original byte for byte, because one sealed message has both
+//! parts.
 
 use bytes::Bytes;
 use memchr::memmem;
 
 use crate::session::StoredToken;
 
-/// Shorter claims are not worth a field.
+/// Minimum length of claims that are left out.
 const WORTH_BYTES: usize = 32;
 
-/// An ID token around the claims.
+/// The parts of an ID token around the claims.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct AroundClaims {
     #[prost(bytes = "bytes", tag = "1")]
@@ -27,13 +28,13 @@ pub(super) struct AroundClaims {
 }
 
 impl AroundClaims {
-    /// The token without these claims, a JSON object; `None` if they are not in it as they are written.
+    /// The token without these claims, a JSON object; `None` if it does not contain them in this form.
     pub(super) fn of(parts: &[Bytes], claims: &str) -> Option<Self> {
         let members = members(claims).filter(|members| members.len() >= WORTH_BYTES)?;
         let [header, payload, signature] = parts else {
             return None;
         };
-        // People write some of their claims themselves: the search is linear, whatever they write.
+        // Users can choose some of their claims, so the search has to be linear for any content.
         let at = memmem::find(payload, members.as_bytes())?;
         Some(Self {
             header: header.clone(),
@@ -43,7 +44,7 @@ impl AroundClaims {
         })
     }
 
-    /// The token with the claims it was kept with; `None` if they are no JSON object.
+    /// The token with these claims put back; `None` if they are not a JSON object.
     pub(super) fn with(self, claims: &str) -> Option<StoredToken> {
         let payload = [&self.before[..], members(claims)?.as_bytes(), &self.after[..]].concat();
         let parts = vec![self.header, Bytes::from(payload), self.signature];
@@ -51,7 +52,7 @@ impl AroundClaims {
     }
 }
 
-/// What stands between the braces of a JSON object, or behind the subject that `subject` left out.
+/// The text between the braces of a JSON object, or after the subject that `subject` left out.
 fn members(claims: &str) -> Option<&str> {
     claims.strip_prefix(['{', ','])?.strip_suffix('}')
 }

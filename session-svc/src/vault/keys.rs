@@ -1,7 +1,8 @@
-//! The key ring: one key seals, all open. A key that a file brings to a running service waits before it seals ([`Ring`]).
+//! The key ring: one key seals, all keys open. A key added while the service runs waits before it seals
+//! ([`Ring`]).
 //!
-//! Invariants: a key is 32 bytes; no key shows in `Debug` or in an error; a key's id is a hash, so that it says
-//! which key a text needs and nothing about the key.
+//! Invariants: a key is 32 bytes. No key shows in `Debug` or in an error. A key's id is a hash: it identifies
+//! the key and reveals nothing about it.
 
 use std::fmt;
 
@@ -19,16 +20,16 @@ use super::{KEY_ID_BYTES, KeyId};
 /// Bytes of a key.
 pub(crate) const KEY_BYTES: usize = 32;
 
-/// Keeps key ids apart from every other hash.
+/// Separates key ids from every other hash.
 const KEY_ID_CONTEXT: &[u8] = b"vestibule session key id v1";
 
-/// Keeps the keys made from a key of the ring apart from other uses of it.
+/// Separates the keys derived from a key of the ring from its other uses.
 const RECORD_KEY_CONTEXT: &[u8] = b"vestibule session record key v1";
 
-/// Most keys a ring may hold: one sealing, the rest on their way out.
+/// Most keys of a ring: one that seals, and old ones.
 pub(crate) const MAX_KEYS: usize = 16;
 
-/// The text is not a usable list of keys; says which member, never what it holds.
+/// The text is not a usable list of keys. The error names the member, never its content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedKey {
     /// There is no key at all.
@@ -69,23 +70,23 @@ impl KeyRing {
         Ok(Self(Ring::at_start(keys)))
     }
 
-    /// A ring of one random key, for a store that ends with the process.
+    /// A ring of one random key, for a store in memory.
     pub fn random() -> Result<Self, NoRandomness> {
         Ok(Self(Ring::at_start([RingKey::new(&random::bytes()?)])))
     }
 
-    /// The ring after its file has changed, at `now_ms` of the monotonic clock.
+    /// The ring after its file changed, at `now_ms` of the monotonic clock.
     pub(crate) fn replaced_by(&self, new: Self, now_ms: u64) -> Self {
         Self(self.0.replaced_by(new.0, |one, other| one.id == other.id, now_ms))
     }
 
-    /// The id of the key that seals at `now_ms` of the monotonic clock, and its key for the record named.
+    /// The id of the key that seals at `now_ms` of the monotonic clock, and the derived key for this record.
     pub(super) fn sealing_key(&self, name: &str, now_ms: u64) -> Option<(KeyId, LessSafeKey)> {
         let (_, key) = self.0.signing(now_ms)?;
         Some((key.id, key.for_record(name)?))
     }
 
-    /// The keys for the record named that a text with this key id may have been sealed with.
+    /// The derived keys for this record that may have sealed a text with this key id.
     pub(super) fn opening_keys<'a>(
         &'a self,
         id: KeyId,
@@ -113,7 +114,7 @@ impl RingKey {
         }
     }
 
-    /// `None` never happens: 32 bytes are within what HKDF-SHA256 gives, and what AES-256 takes.
+    /// Never `None`: HKDF-SHA256 can produce 32 bytes, and AES-256 accepts them.
     fn for_record(&self, name: &str) -> Option<LessSafeKey> {
         let info = [name.as_bytes()];
         let material = self.derive.expand(&info, &AES_256_GCM).ok()?;

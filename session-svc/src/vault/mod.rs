@@ -1,19 +1,19 @@
 //! Seals sessions before a store sees them.
 //!
-//! A sealed text is `format (1) | key id (4) | nonce (12) | ciphertext and tag`, by AES-256-GCM: the processors this
-//! runs on do AES in hardware, and ring does it in constant time where they do not. Each record name gets a key of
-//! its own (HKDF-SHA256 of the ring's key and the name), so that random 96-bit nonces stay far from their bound however
-//! many sessions one key of the ring seals.
+//! A sealed text is `format (1) | key id (4) | nonce (12) | ciphertext and tag`, by AES-256-GCM. Our
+//! processors have AES in hardware; elsewhere ring uses constant-time code. Each record name has its own key
+//! (HKDF-SHA256 of the ring's key and the name). Random 96-bit nonces thus stay far below their limit, even
+//! with many sessions per ring key.
 //!
 //! Invariants
-//! - What a text is for, its name and its version are authenticated, each with its length: a record that was
-//!   swapped, rolled back or moved does not open.
-//! - The first key of the ring seals, once it has waited; every key opens.
-//! - The format byte names how a text is sealed; what is inside is [`wire`]'s business. A text of another format is
-//!   refused as such, and left alone (docs/decisions/stored-format.md).
+//! - Purpose, name and version of a text are authenticated, each with its length. A record that was swapped,
+//!   rolled back or moved does not open.
+//! - The first key of the ring seals once its waiting time has passed. Every key opens.
+//! - The format byte gives the method of sealing; [`wire`] defines the content. A text of another format is
+//!   rejected with its own error, and left unchanged (docs/decisions/stored-format.md).
 //!
-//! Deliberately absent: compression, which would tell a listener on the store how alike two claims are. That an ID token says word for word what the
-//! session keeps of the person is all that a length tells (`id_claims`).
+//! Deliberately absent: compression, because an observer of the store could learn how similar two claims are.
+//! Lengths reveal only whether an ID token repeats the session's claims (`id_claims`).
 
 mod error;
 mod id_claims;
@@ -39,7 +39,7 @@ pub(crate) use unknown_keys::UnknownKeys;
 use crate::session::change::SessionChange;
 use crate::session::{Name, Session};
 
-/// How texts are sealed now.
+/// The current format of sealed texts.
 const FORMAT: u8 = 1;
 
 /// Bytes before the ciphertext: format, key id, nonce.
@@ -49,14 +49,14 @@ const HEADER_BYTES: usize = 1 + KEY_ID_BYTES + NONCE_LEN;
 pub struct Vault {
     /// The ring. Other parts of the process hold a clone and replace the keys.
     pub(crate) keys: Reloading<KeyRing>,
-    /// Says how long a key has waited.
+    /// The clock for a key's waiting time.
     pub(crate) clock: Arc<dyn Clock>,
-    /// Where texts are reported that need a key the vault does not have.
+    /// Reports texts that need a key that the vault does not have.
     pub(crate) unknown_keys: Option<UnknownKeys>,
 }
 
 impl Vault {
-    /// A vault over the ring given; whoever holds a clone of it may replace the keys.
+    /// A vault with this ring. A holder of a clone can replace the keys.
     pub fn new(keys: Reloading<KeyRing>) -> Self {
         Self {
             keys,
@@ -121,7 +121,8 @@ impl Vault {
     }
 }
 
-/// What a text is bound to: every part with its length, so that no two different tuples are alike.
+/// The data that a text is bound to: every part with its length, so that different tuples never have the same
+/// bytes.
 fn bound_to(purpose: &str, name: &str, version: u64) -> Vec<u8> {
     let mut bound = Vec::with_capacity(1 + 8 * 3 + purpose.len() + name.len());
     bound.push(FORMAT);
@@ -143,7 +144,7 @@ impl Vault {
         self.seal(SESSION, &session.handle.digits(), session.version, &plain)
     }
 
-    /// Opens the session of the record named, at the version given.
+    /// Opens the session of this record name and version.
     pub fn open_session(&self, name: Name, version: u64, sealed: &[u8]) -> Result<Session, SealError> {
         let plain = self.open(SESSION, &name.digits(), version, sealed)?;
         wire::session_from_bytes(name, version, plain.into())

@@ -1,22 +1,23 @@
-//! A person's claims as they are kept: without the "sub" they begin with, because the subject stands beside them.
+//! Stores a user's claims without a leading "sub", because the session has the subject.
 //!
-//! The text comes back word for word. Claims that were shortened begin with a comma or a closing brace, as no JSON object does.
+//! The text is restored byte for byte. Shortened claims begin with a comma or a closing brace, unlike any
+//! JSON object.
 
 use serde_json::Value;
 
 use crate::session::claims::SUBJECT;
 
-/// What shortened claims begin with.
+/// The first character of shortened claims.
 const AFTER_SUBJECT: [char; 2] = [',', '}'];
 
-/// Claims without the subject, if it is what they begin with; as they are if not.
+/// The claims without a leading subject; unchanged if they do not begin with it.
 pub(super) fn without(claims: &str, subject: &str) -> String {
     let others = claims.strip_prefix(&beginning(subject));
     let others = others.filter(|others| others.starts_with(AFTER_SUBJECT));
     others.unwrap_or(claims).to_owned()
 }
 
-/// Claims with the subject, if they were shortened.
+/// The claims with the subject put back, if they were shortened.
 pub(super) fn with(claims: &str, subject: &str) -> String {
     if claims.starts_with(AFTER_SUBJECT) {
         beginning(subject) + claims

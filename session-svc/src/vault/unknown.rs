@@ -3,10 +3,10 @@
 use prost::DecodeError;
 use prost::encoding::{DecodeContext, decode_key, skip_field};
 
-/// The fields of `message` whose number is above `last_known`, one after the other as they stand.
+/// The fields of `message` with a number above `last_known`, unchanged and in their order.
 ///
 /// # Errors
-/// It is no message.
+/// The bytes are not a message.
 pub(super) fn fields_above(last_known: u32, message: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let (mut unknown, mut rest) = (Vec::new(), message);
     while !rest.is_empty() {

@@ -1,6 +1,8 @@
-//! Reports records that need a key this replica does not have: a counter, and one log record a minute for each key.
+//! Reports records that need a key this replica does not have: a counter, and one log record a minute for
+//! each key.
 //!
-//! Invariant: a damaged record may name any key, so the report knows a few keys and counts all others together.
+//! Invariant: a damaged record may name any key, so the report knows a few keys and counts all others
+//! together.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,16 +11,16 @@ use prometheus::{IntCounterVec, Registry, register_int_counter_vec_with_registry
 
 use super::KeyId;
 
-/// Keys reported by their fingerprint: more than an operator ever changes at a time.
+/// Most keys reported by their fingerprint: more than an operator ever changes at a time.
 const KEYS_MAX: usize = 8;
 
-/// The label of all keys beyond those.
+/// The label of all other keys.
 const OTHER: &str = "other";
 
-/// How often one key is logged: a ring that lacks a key fails every read of its records.
+/// Pause between log records for one key: without it, every read of the key's records would log.
 const LOG_INTERVAL_MS: u64 = 60_000;
 
-/// The report.
+/// Counts and logs missing keys.
 pub(crate) struct UnknownKeys {
     records: IntCounterVec,
     /// Each key with the time of its next log record.
@@ -26,7 +28,7 @@ pub(crate) struct UnknownKeys {
 }
 
 impl UnknownKeys {
-    /// Makes and registers the metric.
+    /// Creates and registers the metric.
     ///
     /// # Errors
     /// The metric is registered already.

@@ -1,11 +1,12 @@
-//! How a session is written down inside its sealed text: protobuf messages of our own, never sent anywhere.
+//! The form of a session inside its sealed text: our own protobuf messages, which are never sent.
 //!
 //! Invariants
-//! - Field numbers are never used for something else; a field that is new is optional, and belongs to the session's own
-//!   message with the next number, so that replicas of two releases read each other's sessions during a rollout.
-//! - What a newer release added is carried along and written back as it came; the messages inside are closed.
+//! - Field numbers are never reused. A new field is optional, and gets the next number of the session's own
+//!   message. Replicas of two releases can thus read each other's sessions during a rollout.
+//! - Fields that a newer release added are kept and written back unchanged. The inner messages get no new
+//!   fields.
 //!
-//! Deliberately absent: the handle and the version, which the record's name and version say already.
+//! Deliberately absent: the handle and the version, which the record's name and version already give.
 
 use bytes::Bytes;
 use chassis::secret::Secret;
@@ -18,16 +19,16 @@ use super::unknown::fields_above;
 use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{Cause, Claims, Device, Handle, Name, Session, SessionValues};
 
-/// The last field of a stored session this release knows.
+/// The last field of a stored session that this release knows.
 const LAST_FIELD: u32 = 21;
 
-/// What a stored session has beside its values, in place of what they would repeat. The fields of both are one message.
+/// Fields of a stored session that replace repeated values. The fields of both structs form one message.
 #[derive(Clone, PartialEq, Message)]
 struct Unrepeated {
-    /// Instead of the ID token of `tokens`.
+    /// Replaces the ID token of `tokens`.
     #[prost(message, optional, tag = "6")]
     id_token_around_claims: Option<AroundClaims>,
-    /// Whether browser and address of `last_seen_on` are those of `created_on`.
+    /// Whether `last_seen_on` has the same browser and address as `created_on`.
     #[prost(bool, tag = "15")]
     is_seen_as_created: bool,
 }
@@ -50,7 +51,7 @@ struct KeptChange {
 
 pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
     let mut values = session.values.clone();
-    // JSON, as `subject` writes it.
+    // JSON in the form of `subject`.
     let user = subject::without(values.user.text(), &values.subject);
     let id_token = values.tokens.id_token.as_ref();
     let around_claims = id_token.and_then(|token| AroundClaims::of(token.parts(), &user));

@@ -1,6 +1,6 @@
-//! `sessions end`: one by its handle, or all of a person or of a session of the provider.
+//! `sessions end`: ends one session by its handle, or all sessions of a user or of a provider session.
 //!
-//! Ending all has to be confirmed on a terminal, and by `--yes` elsewhere.
+//! The user confirms the end of all sessions on a terminal; elsewhere it needs `--yes`.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -16,7 +16,7 @@ use super::super::service::ServiceAddress;
 use super::{CommandOutput, argument, check_issuer, issuer, issuer_argument, subject_argument, text};
 
 pub(super) struct EndCommand {
-    /// Empty to end all that `all` names.
+    /// Empty to end all sessions that `all` names.
     handle: String,
     all: EndSessionsRequest,
     yes: bool,
@@ -118,7 +118,7 @@ impl EndCommand {
     }
 }
 
-/// The causes there are, by the names the audit log has for them.
+/// The causes, by their names in the audit log.
 fn causes() -> impl Iterator<Item = (String, Cause)> {
     let all = (1..).map_while(|number| Cause::try_from(number).ok());
     all.map(|cause| {
@@ -128,7 +128,7 @@ fn causes() -> impl Iterator<Item = (String, Cause)> {
     })
 }
 
-/// Asks whether all are to end.
+/// Asks for confirmation to end all these sessions.
 fn confirm(all: &EndSessionsRequest) -> Result<(), CommandFailure> {
     let which = match (all.subject.as_str(), all.provider_sid.as_str()) {
         (subject, "") => format!("of {subject} at {}", all.issuer),

@@ -14,10 +14,10 @@ use super::super::failure::{CommandFailure, Exit};
 use super::super::service::ServiceAddress;
 use super::{CommandOutput, check_issuer, issuer, issuer_argument, subject_argument, text};
 
-/// Sessions of one request: the service's largest page.
+/// Sessions per request: the service's largest page.
 const PAGE: i32 = 200;
 
-/// Characters of a browser's name in a table.
+/// Most characters of a browser's name in a table.
 const BROWSER: usize = 60;
 
 /// The columns of the table.
@@ -99,7 +99,7 @@ impl ListCommand {
     }
 }
 
-/// A session without what the provider or others say about the person.
+/// The session as JSON, without claims and attributes.
 fn document(session: &Session) -> Value {
     json!({
         "handle": session.handle,
@@ -142,7 +142,8 @@ fn row(session: &Session) -> [String; 6] {
     ]
 }
 
-/// Lines of aligned columns. Control and direction characters are shown as `·`, so that no text steers the terminal.
+/// Lines of aligned columns. Control and direction characters become `·`, so that no text controls the
+/// terminal.
 fn table(rows: impl Iterator<Item = [String; 6]>) -> String {
     let rows: Vec<[String; 6]> = std::iter::once(HEAD.map(str::to_owned))
         .chain(rows)

@@ -1,8 +1,9 @@
-//! `sessions`: lists and ends people's sessions of a running service.
+//! `sessions`: lists and ends users' sessions of a running service.
 //!
 //! Invariants
-//! - An answer is on standard output, for people or with `--json` as one document; everything else is on standard error.
-//! - Text from a browser or a provider cannot steer the terminal, with JSON neither.
+//! - The answer goes to standard output, for people or with `--json` as one document. All else goes to
+//!   standard error.
+//! - Text from a browser or a provider cannot control the terminal, not even in JSON.
 
 mod end;
 mod list;
@@ -19,7 +20,7 @@ use serde_json::Value;
 use super::failure::{CommandFailure, Exit};
 use super::service::{ServiceAddress, with_address};
 
-/// The command and those below it.
+/// The command and its subcommands.
 pub(super) struct SessionsTool;
 
 /// An answer, for people and for programs.
@@ -78,7 +79,7 @@ async fn run(address: &ServiceAddress, command: SessionsCommand) -> Result<Comma
     }
 }
 
-/// Prints how it went. A reader that hung up is no failure of ours.
+/// Prints the result. A closed standard output is not an error.
 fn report(json: bool, outcome: Result<CommandOutput, CommandFailure>) -> ExitCode {
     let (text, exit) = match outcome {
         Ok(answer) if json => (escaped_json(&format!("{:#}\n", answer.json)), answer.exit),
@@ -112,7 +113,7 @@ fn text(given: &ArgMatches, id: &str) -> String {
     given.get_one::<String>(id).cloned().unwrap_or_default()
 }
 
-/// The issuer given, or the configured one, or an empty text.
+/// The issuer of the flag or of the settings, or an empty text.
 fn issuer(given: &ArgMatches, reader: &mut Reader<'_>) -> String {
     let issuer = given.get_one::<String>("issuer").cloned();
     let issuer = issuer.or_else(|| reader.optional_text("OIDC_ISSUER_URL"));
