@@ -1,6 +1,6 @@
 //! Failures on the wire: a canonical status with one `google.rpc.ErrorInfo` (AIP-193).
 //!
-//! This file is the only place where a reason meets a gRPC status code.
+//! This file is the only place that maps reasons to gRPC status codes.
 
 use std::collections::HashMap;
 
@@ -58,7 +58,7 @@ pub fn status(
     Status::with_error_details(code(reason), message, details)
 }
 
-/// A status code as metrics, records and spans name it.
+/// A status code's name in metrics, records and spans.
 #[must_use]
 pub fn code_name(code: Code) -> &'static str {
     match code {
@@ -82,7 +82,7 @@ pub fn code_name(code: Code) -> &'static str {
     }
 }
 
-/// The reason a status carries, if it is one of ours.
+/// The reason in a status, if it is one of ours.
 #[must_use]
 pub fn reason_of(status: &Status) -> Option<ErrorReason> {
     let info = status.get_details_error_info()?;

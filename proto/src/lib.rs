@@ -1,7 +1,8 @@
-//! The session API: messages, services, error reasons, and [`client::SessionClient`], the SDK for services that call it.
+//! The session API: messages, services, error reasons, and [`client::SessionClient`], the SDK for services
+//! that call it.
 //!
-//! The code under `src/gen` is made from the `.proto` files by `make gen` and committed; `make lint` fails when it differs.
-//! Deliberately absent: any rule about sessions. This crate knows how to say things, not what is true.
+//! `make gen` makes `src/gen` from the `.proto` files; `make lint` fails if they differ. Deliberately absent:
+//! rules about sessions. This crate defines messages, not their validity.
 
 pub mod client;
 pub mod error;
@@ -17,5 +18,5 @@ pub mod v1 {
     include!("gen/session.v1.rs");
 }
 
-/// Descriptors of the package and what it imports, for server reflection.
+/// Descriptors of the package and its imports, for server reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!("gen/descriptors.bin");

@@ -1,12 +1,12 @@
-//! `Debug` for the messages that carry a secret or claims about a person: only their names are shown.
+//! `Debug` for messages with a secret or claims about a user: it shows only their names.
 //!
-//! They are those with a field marked `debug_redact` in the `.proto` files.
+//! These are the messages with a `debug_redact` field in the `.proto` files.
 
 use std::fmt::{Debug, Formatter, Result};
 
 use crate::v1;
 
-/// Writes `Debug` for messages: their names alone.
+/// Implements `Debug` for messages with their names only.
 macro_rules! redact {
     ($($($message:ident)::+),* $(,)?) => {$(
         impl Debug for v1::$($message)::+ {
@@ -35,7 +35,7 @@ redact! {
     end_session_request::By,
 }
 
-/// An enum within a message that is left out is left out with it.
+/// Skipping the generated `Debug` of a message skips those of its enums too.
 impl Debug for v1::begin_sign_in_response::Outcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.write_str(self.as_str_name())

@@ -1,4 +1,4 @@
-//! Timestamps on the wire, milliseconds since the Unix epoch in the code.
+//! Converts timestamps on the wire from and to milliseconds since the Unix epoch.
 
 use prost_types::Timestamp;
 
@@ -8,7 +8,7 @@ pub const LAST_SECOND: i64 = 253_402_300_799;
 /// The last millisecond of that second.
 const LAST_MS: u64 = LAST_SECOND.cast_unsigned() * 1000 + 999;
 
-/// The timestamp of an instant in milliseconds since the Unix epoch; a later one than protobuf knows becomes its last.
+/// The timestamp of an instant in milliseconds since the Unix epoch, limited to the last instant of protobuf.
 #[must_use]
 pub fn from_ms(ms: u64) -> Timestamp {
     let ms = ms.min(LAST_MS);

@@ -1,14 +1,14 @@
-//! Reads of sessions that come while another one is in flight are sent together, as one `BatchGetSessions`.
+//! Sends reads of sessions that arrive during another read as one `BatchGetSessions`.
 //!
-//! A call costs its headers, its stream and its tasks on both sides: several times what reading a session costs. No read waits for a timer:
-//! one that finds no call in flight yields once to what else is ready to run on this runtime, and is a `GetSession` if no other read
-//! has come meanwhile; reads that come while a call is in flight are sent when that one is answered.
+//! A call's headers, stream and tasks cost several times as much as reading a session. No read waits for a
+//! timer. Without a call in flight, a read yields once to other ready tasks. If no other read arrives, it
+//! becomes a `GetSession`. Reads that arrive during a call are sent after its answer.
 //!
 //! Invariants
-//! - A read joins only a batch that has not been sent, so that no answer is older than its request.
-//! - A read that gets no answer from its batch, because that failed, takes long or left it out, is sent again as a call of its own.
-//! - A caller that hangs up loses its own answer alone.
-//! - A read whose metadata would be lost among others is a call of its own.
+//! - A read joins only a batch that was not sent yet, so that no answer is older than its request.
+//! - A read without an answer from its batch (failed, slow or left out) is sent again as a separate call.
+//! - A caller that cancels loses only its own answer.
+//! - A read whose metadata a batch would lose is a separate call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,14 +26,14 @@ use crate::v1::batch_get_sessions_response::Result as BatchResult;
 use crate::v1::batch_get_sessions_response::result::Outcome;
 use crate::v1::{BatchGetSessionsRequest, ErrorReason, GetSessionRequest, GetSessionResponse};
 
-/// Most sessions the service reads in one call.
+/// Most sessions that the service reads in one call.
 const BATCH_MAX: usize = 50;
 
-/// A read waits no longer than this for its batch, and is then sent by itself: many times what a batch takes, and a small part of any
-/// deadline.
+/// Longest wait of a read for its batch before it is sent separately: many times what a batch takes, and a
+/// small part of any deadline.
 const BATCH_WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// The metadata that names the request a read belongs to.
+/// The metadata with the ID of the request that caused a read.
 const X_REQUEST_ID: &str = "x-request-id";
 
 type ReadAnswer = Result<GetSessionResponse, Status>;
@@ -50,7 +50,7 @@ struct BatcherState {
 
 #[derive(Debug, Default)]
 struct ReadQueue {
-    /// Whether a call is in flight whose end sends those that wait.
+    /// Whether a call is in flight; its end sends the waiting reads.
     in_flight: bool,
     waiting: Vec<PendingRead>,
 }
@@ -59,13 +59,13 @@ struct ReadQueue {
 #[derive(Debug)]
 struct PendingRead {
     request: GetSessionRequest,
-    /// The request it belongs to.
+    /// The ID of the request that caused it.
     request_id: Option<MetadataValue<Ascii>>,
     until: Instant,
     answer: oneshot::Sender<ReadAnswer>,
 }
 
-/// A call in flight; when this is dropped, the reads that wait are sent.
+/// A call in flight. Dropping it sends the waiting reads.
 struct InFlight(Arc<BatcherState>);
 
 impl Batcher {
@@ -76,7 +76,7 @@ impl Batcher {
         }))
     }
 
-    /// Reads a session, to be answered by the time given. Panics outside a tokio runtime.
+    /// Reads a session before the given time. Panics outside a tokio runtime.
     pub(super) async fn get(
         &self,
         metadata: MetadataMap,
@@ -105,7 +105,8 @@ impl Batcher {
         answer.map(Response::into_inner)
     }
 
-    /// Joins the reads that wait, and sends them where `first` was to go before them. None if the batch brings no answer.
+    /// Joins the waiting reads, and sends them if `first` was the call ahead. None if the batch brings no
+    /// answer.
     async fn in_batch(
         &self,
         first: Option<InFlight>,
@@ -131,7 +132,7 @@ impl BatcherState {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first of those that come together; none if a call is in flight.
+    /// Begins the first call of several concurrent reads; none if a call is in flight.
     fn begin(self: &Arc<Self>) -> Option<InFlight> {
         let is_first = !std::mem::replace(&mut self.queue().in_flight, true);
         is_first.then(|| InFlight(Arc::clone(self)))
@@ -141,7 +142,8 @@ impl BatcherState {
         !self.queue().waiting.is_empty()
     }
 
-    /// Sends the reads that wait, as many as fit into a batch; if there are none, the next read is the first again.
+    /// Sends the waiting reads, as many as fit into a batch. Without any, the next read begins again as the
+    /// first.
     fn send_waiting(self: &Arc<Self>) {
         let mut queue = self.queue();
         queue.waiting.retain(|waiting| !waiting.answer.is_closed());
@@ -164,7 +166,7 @@ impl Drop for InFlight {
     }
 }
 
-/// Sends a batch with the longest of its deadlines, and hands out what it brings.
+/// Sends a batch with the longest of its deadlines, and distributes the answers.
 async fn send(in_flight: InFlight, batch: Vec<PendingRead>) {
     let Some(until) = batch.iter().map(|waiting| waiting.until).max() else {
         return;
@@ -186,7 +188,7 @@ async fn send(in_flight: InFlight, batch: Vec<PendingRead>) {
         Ok(response) => {
             for (answer, result) in answers.into_iter().zip(response.into_inner().results) {
                 if let Some(read) = answer_of(result) {
-                    // Its caller may have hung up in this moment.
+                    // The caller may have cancelled.
                     let _ = answer.send(read);
                 }
             }
@@ -200,7 +202,7 @@ async fn send(in_flight: InFlight, batch: Vec<PendingRead>) {
     }
 }
 
-/// The answer for one session; none if that has to be read by itself.
+/// The answer for one session; none if it needs a separate read.
 fn answer_of(result: BatchResult) -> Option<ReadAnswer> {
     match result.outcome? {
         Outcome::Response(response) => Some(Ok(response)),
@@ -213,8 +215,8 @@ fn answer_of(result: BatchResult) -> Option<ReadAnswer> {
     }
 }
 
-/// Whether nothing is lost when a read is sent among others: its metadata names a request, which a batch does for each of its reads, or a
-/// trace that is not recorded (W3C Trace Context, section 3.2.2.5).
+/// Whether a batch keeps the metadata of a read. It keeps a request ID for each read, and can drop a trace
+/// that is not recorded (W3C Trace Context, section 3.2.2.5).
 fn may_be_batched(metadata: &MetadataMap) -> bool {
     metadata.keys().all(|key| match key {
         KeyRef::Ascii(name) if name == "traceparent" => metadata.get(name).is_some_and(|trace| {

@@ -1,9 +1,9 @@
-//! One call: deadline, choice of a replica, retries, further replicas while one is silent.
+//! One call: deadline, choice of a replica, retries, and hedging over other replicas while one is silent.
 //!
 //! Invariants
-//! - The first answer counts, and the other attempts are dropped. A replica that was asked earlier and is still silent gets no
-//!   further calls until the client has connected to it again.
-//! - A slow replica has the whole time of the call. A connection that answers no pings fails its calls
+//! - The first answer counts, and the client drops the other attempts. A replica that was asked earlier and
+//!   is still silent gets no further calls until the client has reconnected to it.
+//! - A slow replica can use the whole time of the call. A connection that answers no pings fails its calls
 //!   (`KEEPALIVE_TIMEOUT`).
 
 use std::future::Future;
@@ -29,27 +29,28 @@ use super::stream_connections::StreamPermit;
 use crate::error;
 use crate::v1::ErrorReason;
 
-/// First try included. Three reach every replica of a usual deployment without multiplying the load of an outage.
+/// First attempt included. Three reach every replica of a usual deployment without multiplying the load of an
+/// outage.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// Requests larger than this are not sent: the service reads no larger ones.
+/// Larger requests are not sent, because the service rejects them.
 const REQUEST_BYTES_MAX: usize = 256 * 1024;
 
 /// Pause before the second attempt; the third waits twice as long. Half of it is random.
 const BACKOFF: Duration = Duration::from_millis(20);
 
-/// How long a replica may take for a read before another is asked as well: many times what a read takes.
+/// How long a read waits for one replica before the client asks another: many times what a read takes.
 const READ_PATIENCE: Duration = Duration::from_millis(250);
 
-/// The same for what changes something, or may have to wait for a provider.
+/// The same for calls that change something or may wait for a provider.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether a call may be sent a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
-    /// It may, and costs next to nothing.
+    /// It may, at almost no cost.
     Soon,
-    /// Sending it twice does what sending it once does.
+    /// It may: two calls have the effect of one.
     Safe,
     /// Only if it never reached a server.
     OnlyUnsent,
@@ -60,7 +61,7 @@ impl Repeat {
         if safe { Self::Safe } else { Self::OnlyUnsent }
     }
 
-    /// How long one replica may be silent, in a call of so long, before another is asked.
+    /// How long one replica may be silent, in a call with this deadline, before the client asks another.
     fn patience(self, deadline: Duration) -> Option<Duration> {
         let patience = match self {
             Self::Soon => READ_PATIENCE,
@@ -71,7 +72,8 @@ impl Repeat {
     }
 }
 
-/// Makes a call of `request`, which `send` sends to a replica for an answer by the time given, in a span of `method`.
+/// Calls `method` with `request` in a span. `send` sends the request to a replica, for an answer before the
+/// given time.
 pub(super) async fn unary<R, F>(
     pool: &Arc<Pool>,
     method: &'static str,
@@ -145,14 +147,14 @@ where
             }
         };
         let now = Instant::now();
-        // Who waited for a connection would wait for it again.
+        // A caller that waited for a connection would wait for it again.
         let waited = matches!(failure, AttemptFailure::Unsent(_)) && now >= begun + FIRST_WORD_MAX;
         let all_lack_key = failure.lacks_key() && pool.another(&without_key).is_none();
         let over = attempt == ATTEMPTS_MAX || now >= until || waited || all_lack_key;
         if over || !failure.may_repeat(repeat) {
             return Err(failure.into());
         }
-        // Another connection, or another replica, is at hand.
+        // Another connection or replica is available.
         if !matches!(failure, AttemptFailure::Gone(_)) && !failure.lacks_key() {
             sleep_until((now + backoff(BACKOFF * attempt)).min(until)).await;
         }
@@ -160,7 +162,7 @@ where
     }
 }
 
-/// Sends a call to the replica picked.
+/// Sends a call to this replica.
 async fn attempted<R, F>(
     picked: Picked,
     until: Instant,
@@ -173,7 +175,7 @@ where
     outcome(&picked, answer)
 }
 
-/// Sends a call to the replica picked. While no answer comes, another one is asked each time that `patience` passes or an attempt fails.
+/// Sends a call to this replica. Without an answer, asks another one after each `patience` or failed attempt.
 async fn attempted_by_several<R, F>(
     pool: &Pool,
     picked: Picked,
@@ -186,7 +188,7 @@ where
 {
     let replica = Arc::clone(&picked.replica);
     let mut first = pin!(attempted(picked, until, send));
-    // Nearly every call ends here.
+    // Almost all calls end here.
     if let Ok(sent) = timeout(patience, first.as_mut()).await {
         return sent;
     }
@@ -217,7 +219,8 @@ where
                         earlier.for_each(|replica| replica.suspect());
                         return Ok(response);
                     }
-                    // What the service says is not asked again. The other replicas may still answer.
+                    // An answer of the service is final. After other failures, the other replicas may still
+                    // answer.
                     Err(failure) if attempts.is_empty() || !failure.is_of_the_way() => return Err(failure),
                     Err(_) => _ = at.map(|at| silent.remove(at)),
                 }
@@ -229,7 +232,7 @@ where
     }
 }
 
-/// A stream that was opened, and over which connection, where it counts as long as this is held.
+/// An open stream, and its connection, which counts the stream while this is held.
 pub(super) struct OpenedStream<R> {
     pub(super) events: Streaming<R>,
     pub(super) connection: Arc<ReplicaConnection>,
@@ -262,17 +265,17 @@ where
 
 /// Why an attempt failed.
 enum AttemptFailure {
-    /// This was said, by the service or by the transport.
+    /// The service or the transport returned this status.
     Said(Status),
-    /// Nothing was said in time.
+    /// No answer arrived in time.
     Silence,
-    /// The connection went before this was sent.
+    /// The connection was closed before the call was sent.
     Gone(Status),
-    /// There was nobody to send it to.
+    /// There was no connection to a replica.
     Unsent(Status),
 }
 
-/// What an answer, or that none came, says of the replica and of the call.
+/// Records the answer, or its absence, for the replica and classifies it for the call.
 fn outcome<R>(picked: &Picked, outcome: Result<Result<R, Status>, Elapsed>) -> Result<R, AttemptFailure> {
     let replica = &picked.replica;
     match outcome {
@@ -280,7 +283,7 @@ fn outcome<R>(picked: &Picked, outcome: Result<Result<R, Status>, Elapsed>) -> R
             replica.answered();
             Ok(response)
         }
-        // Whether the replica is to be left out shows when it is connected to again.
+        // The next connect decides whether the replica is ejected.
         Ok(Err(status)) if went_before(&status) => Err(AttemptFailure::Gone(status)),
         Ok(Err(status)) if is_transport(&status) => {
             replica.failed();
@@ -312,7 +315,7 @@ impl AttemptFailure {
         }
     }
 
-    /// Whether it says nothing of the call: another replica may answer it.
+    /// Whether the failure is one of the connection or replica: another replica may answer the call.
     fn is_of_the_way(&self) -> bool {
         match self {
             Self::Said(status) => is_transport(status),
@@ -337,7 +340,8 @@ impl From<AttemptFailure> for SessionError {
     }
 }
 
-/// The service did not say this: the connection did (refused, reset, closed, or gone away in mid-call).
+/// Whether this came from the connection (refused, reset, closed, or gone away in mid-call) and not from the
+/// service.
 pub(super) fn is_transport(status: &Status) -> bool {
     matches!(
         status.code(),
@@ -345,17 +349,18 @@ pub(super) fn is_transport(status: &Status) -> bool {
     ) && error::reason_of(status).is_none()
 }
 
-/// The service gave up when the time this attempt had was over.
+/// Whether the service stopped at the deadline of this attempt.
 fn ran_out_of_time(status: &Status) -> bool {
     error::reason_of(status) == Some(ErrorReason::ErrDeadlineExceeded)
 }
 
-/// The record is sealed with a key that the replica does not have.
+/// Whether the replica lacks the key of the record.
 fn lacks_key(status: &Status) -> bool {
     error::reason_of(status) == Some(ErrorReason::ErrUnknownEncryptionKey)
 }
 
-/// The connection was gone, and none is made while a call waits: no server has seen it.
+/// Whether the connection was closed before the call, so that no server received it. No call waits for a new
+/// one.
 fn went_before(status: &Status) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(status);
     while let Some(error) = cause {
@@ -369,7 +374,8 @@ fn went_before(status: &Status) -> bool {
 
 /// A pause of `full`, half of it random.
 pub(super) fn backoff(full: Duration) -> Duration {
-    // RandomState is seeded at random by the standard library: enough to keep callers from retrying in step.
+    // The standard library seeds RandomState at random, which is enough to keep callers from retrying in
+    // step.
     let jitter = RandomState::new().hash_one(full) % 1000;
     full / 2 + full * u32::try_from(jitter).unwrap_or(0) / 2000
 }

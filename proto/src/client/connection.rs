@@ -1,10 +1,10 @@
-//! One connection to a replica, from when it is made until it goes.
+//! One connection to a replica, from its creation to its end.
 //!
 //! Invariants
-//! - It is made before any call goes over it, and never a second time: a replica that is shutting down, or whose address answers
-//!   nobody any more, keeps no call waiting. Another one is made where no call waits for it.
-//! - It counts as going from the first sign on: its end, or the replica's GOAWAY (RFC 9113, section 6.8) as the next call meets it. What is
-//!   in flight on it goes on.
+//! - It is established before any call uses it, and never re-established: no call waits for a replica that is
+//!   stopping or unreachable. A new connection is made while no call waits for it.
+//! - It takes no more calls after the first sign of its end: the end itself, or the replica's GOAWAY (RFC
+//!   9113, section 6.8), which the next call meets. Calls in flight continue.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,21 +26,21 @@ use tower::service_fn;
 use super::batching::Batcher;
 use crate::v1::session_service_client::SessionServiceClient;
 
-/// A server that says nothing for so long after a connection was accepted is not there, or not well.
+/// Longest wait for the first bytes after a connection is accepted. A slower server is down or unhealthy.
 pub(super) const FIRST_WORD_MAX: Duration = Duration::from_secs(1);
 
-/// The client rejects larger answers. A page of 200 sessions of the largest size that a service stores fits.
+/// The client rejects larger answers. A page of 200 sessions of the largest stored size fits.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The service behind a connection.
 pub(super) type Service = SessionServiceClient<Channel>;
 
-/// What is known of a connection.
+/// The state of a connection.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionState {
     /// It takes no further calls.
     going_away: AtomicBool,
-    /// Notified by bytes, and by the end.
+    /// Notified by received bytes, and by the end.
     spoke_or_ended: Notify,
 }
 
@@ -55,14 +55,15 @@ impl ConnectionState {
         self.going_away.load(Ordering::Acquire)
     }
 
-    /// Waits for the first bytes of the other side: a server begins by itself (RFC 9113, section 3.4). False if none come in time.
+    /// Waits for the server's first bytes, which it sends unasked (RFC 9113, section 3.4). False if none
+    /// arrive in time.
     async fn speaks(&self) -> bool {
         let first = self.spoke_or_ended.notified();
         timeout(FIRST_WORD_MAX, first).await.is_ok() && !self.is_going_away()
     }
 }
 
-/// A connection that was made, and the reads over it.
+/// An established connection, and the reads over it.
 #[derive(Debug)]
 pub(super) struct ReplicaConnection {
     service: Service,
@@ -72,7 +73,7 @@ pub(super) struct ReplicaConnection {
 }
 
 impl ReplicaConnection {
-    /// Connects, handshakes included, on the runtime this is called on.
+    /// Connects, including handshakes, on the current runtime.
     pub(super) async fn make(endpoint: &Endpoint, address: SocketAddr) -> Result<Self, Status> {
         let state = Arc::<ConnectionState>::default();
         let begun = AtomicBool::new(false);
@@ -93,7 +94,7 @@ impl ReplicaConnection {
             tracing::debug!(%address, error = &error as &dyn std::error::Error, "a replica of the session service cannot be reached");
             unreachable()
         })?;
-        // The kernel of a process that has stopped, and a proxy whose server is gone, accept connections too.
+        // The kernel of a suspended process and a proxy without its server accept connections too.
         if !state.speaks().await {
             tracing::debug!(%address, "a replica of the session service accepts connections and says nothing");
             return Err(unreachable());
@@ -116,7 +117,8 @@ fn unreachable() -> Status {
     Status::unavailable("no connection to the session service can be made")
 }
 
-/// The socket of a connection: records what it brings and its end, and sends what is ready at one time in one write.
+/// The socket of a connection: reports received bytes and its end, and combines data that is ready into one
+/// write.
 struct ObservedSocket {
     stream: BufWriter<TcpStream>,
     state: Arc<ConnectionState>,
@@ -125,7 +127,7 @@ struct ObservedSocket {
 }
 
 impl ObservedSocket {
-    /// Connects to `address`; `state` is that of the connection.
+    /// Connects to `address`; `state` belongs to the connection.
     async fn connect(address: SocketAddr, state: Arc<ConnectionState>) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -168,8 +170,8 @@ impl AsyncWrite for ObservedSocket {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
-    /// Lets other tasks run once before it writes. h2 flushes the head of a request before the task with its body gets to add that: two
-    /// writes, and each wakes the replica.
+    /// Lets other tasks run once before a write. h2 flushes the head of a request before its body is added,
+    /// which would be two writes that each wake the replica.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.stream.buffer().is_empty() && !std::mem::replace(&mut self.has_yielded, true) {
             context.waker().wake_by_ref();

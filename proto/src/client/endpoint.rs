@@ -1,4 +1,4 @@
-//! One address of the service, and the name it was found by.
+//! One address of the service, and the name that resolved to it.
 
 use std::fmt::{Display, Formatter};
 use std::io;
@@ -21,27 +21,28 @@ use super::settings::InvalidSettings;
 use super::stream_connections::{StreamConnections, StreamPermit};
 use super::tls::ClientTls;
 
-/// A replica on the same network answers a connection in a millisecond; a second means it is gone.
+/// A replica on the same network accepts a connection in a millisecond; after a second it is down.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long an address that failed is ejected, that is left out while others are there; each failure after that doubles it.
+/// How long a failed address is ejected, that is skipped while others are available. Each further failure
+/// doubles it.
 const EJECTION: Duration = Duration::from_secs(1);
 
-/// Most doublings: eight seconds, so that a replica that is back at the same address soon has work again.
+/// Most doublings: eight seconds, so that a replica that is back at the same address soon gets calls again.
 const DOUBLINGS_MAX: u32 = 3;
 
-/// A name that takes longer is not known now; its last addresses stay.
+/// Longest wait for a resolution. After that, the name keeps its last addresses.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A connection with calls that brings nothing is pinged so often, so that a replica that is slow is told from one that is cut
-/// off; one without calls is not pinged.
+/// Interval of pings on a silent connection with calls, to distinguish a slow replica from one that is cut
+/// off. An idle connection is not pinged.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A connection that leaves a ping unanswered for so long is dead, and its calls fail: two seconds after the last byte, so that two
-/// attempts fit into a deadline of five.
+/// A connection that does not answer a ping for this long is dead, and its calls fail. That is two seconds
+/// after the last byte, so that two attempts fit into a deadline of five.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// Names one address of the service, for as long as the name it was found by leads to it.
+/// Identifies one address of the service while its name resolves to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndpointId {
     origin: Arc<str>,
@@ -49,7 +50,7 @@ pub struct EndpointId {
 }
 
 impl EndpointId {
-    /// The `http` or `https` URL of the settings whose name led here.
+    /// The `http` or `https` URL of the settings whose name resolved to this address.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
@@ -68,7 +69,7 @@ impl Display for EndpointId {
     }
 }
 
-/// A name to resolve and what every address behind it shares.
+/// A name to resolve, and the settings that its addresses share.
 #[derive(Debug)]
 pub(super) struct Target {
     text: Arc<str>,
@@ -107,7 +108,7 @@ impl Target {
         })
     }
 
-    /// Says now, not at the first call, when the certificates cannot be used.
+    /// Rejects unusable certificates now, not at the first call.
     pub(super) fn check(&self, tls: Option<&ClientTls>) -> Result<(), InvalidSettings> {
         if self.secure && tls.is_none() {
             return Err(InvalidSettings::NobodyToTrust(self.text.to_string()));
@@ -161,23 +162,23 @@ pub(super) struct Picked {
     pub(super) connection: Arc<ReplicaConnection>,
 }
 
-/// A connection being made, for everybody who waits for it.
+/// A connection attempt, shared by all its waiters.
 type Attempt = Shared<BoxFuture<'static, Result<Arc<ReplicaConnection>, Status>>>;
 
 /// One address of the service, with its connections.
 pub(super) struct ReplicaEndpoint {
     pub(super) id: EndpointId,
     endpoint: Endpoint,
-    /// The last connection that was made for calls.
+    /// The last connection for calls.
     for_calls: ArcSwapOption<ReplicaConnection>,
     for_streams: StreamConnections,
-    /// The connection being made.
+    /// The current connection attempt.
     attempt: Mutex<Option<Attempt>>,
     epoch: Instant,
     resolve_soon: Arc<Notify>,
     /// Milliseconds after `epoch` until which the replica is ejected.
     ejected_until_ms: AtomicU64,
-    /// Failures in a row, those of calls under way together counted once.
+    /// Consecutive failures; concurrent calls that fail together count once.
     failures: AtomicU32,
 }
 
@@ -208,13 +209,14 @@ impl ReplicaEndpoint {
         }
     }
 
-    /// The connection, if there is one that takes calls.
+    /// The connection, if it takes calls.
     pub(super) fn connected(&self) -> Option<Arc<ReplicaConnection>> {
         let last = self.for_calls.load_full();
         last.filter(|connection| !connection.state.is_going_away())
     }
 
-    /// Begins to connect, unless that is under way. One that took the last connection and dropped it at once is left out first.
+    /// Starts to connect, unless an attempt is running. Ejects a replica that accepted and dropped the last
+    /// connection first.
     pub(super) fn begin_to_connect(self: &Arc<Self>) {
         let last = self.for_calls.load_full();
         if last.is_some_and(|connection| connection.made.elapsed() < EJECTION) {
@@ -224,7 +226,7 @@ impl ReplicaEndpoint {
         }
     }
 
-    /// This replica with its connection, made now if there is none. Panics outside a tokio runtime.
+    /// This replica with its connection, made now if necessary. Panics outside a tokio runtime.
     pub(super) async fn connect(self: &Arc<Self>) -> Result<Picked, Status> {
         let connection = match self.connected() {
             Some(connection) => connection,
@@ -234,7 +236,7 @@ impl ReplicaEndpoint {
         Ok(Picked { replica, connection })
     }
 
-    /// The attempt to connect that is under way, or a new one. It goes on if nobody waits for it.
+    /// The running attempt to connect, or a new one. It continues even without waiters.
     fn attempt(self: &Arc<Self>) -> Attempt {
         let mut under_way = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(attempt) = &*under_way {
@@ -256,7 +258,7 @@ impl ReplicaEndpoint {
         attempt
     }
 
-    /// A connection for a stream, and its permit on it.
+    /// A connection for a stream, and the stream's permit on it.
     pub(super) async fn for_stream(&self) -> Result<(Arc<ReplicaConnection>, StreamPermit), Status> {
         if let Some(free) = self.for_streams.free() {
             return Ok(free);
@@ -271,7 +273,7 @@ impl ReplicaEndpoint {
         made.map(Arc::new)
     }
 
-    /// A call could not be made here, or was not answered.
+    /// Records a call that failed or got no answer.
     pub(super) fn failed(&self) {
         if !self.is_ejected() {
             let before = self.failures.fetch_add(1, Ordering::Relaxed);
@@ -282,7 +284,8 @@ impl ReplicaEndpoint {
         self.resolve_soon.notify_one();
     }
 
-    /// It says nothing while another one does: it is left out, and connected to anew before it has calls again.
+    /// Ejects a replica that is silent while another one answers. It must be reconnected before it gets calls
+    /// again.
     pub(super) fn suspect(&self) {
         if let Some(connection) = self.for_calls.load_full() {
             connection.state.go_away();
@@ -290,9 +293,9 @@ impl ReplicaEndpoint {
         self.failed();
     }
 
-    /// A call was answered here.
+    /// Records an answered call.
     pub(super) fn answered(&self) {
-        // Read first: a store would take the cache line from the other cores that make calls, and after most of them nothing changes.
+        // Read first: a store would take the cache line from other cores, and most calls change nothing.
         if self.failures.load(Ordering::Relaxed) != 0 {
             self.failures.store(0, Ordering::Relaxed);
             self.ejected_until_ms.store(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Why a call failed, in the caller's terms.
+//! Failures of calls, and what a caller can do about them.
 
 use std::collections::HashMap;
 
@@ -11,32 +11,32 @@ use crate::v1::ErrorReason;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", reason.as_str_name())]
 pub struct SessionError {
-    /// Why; programs decide by it.
+    /// The reason; programs decide by it.
     pub reason: ErrorReason,
-    /// The same for people; it may be logged, not shown to a browser.
+    /// The message for people. It may be logged, but not shown to a browser.
     pub message: String,
-    /// Details the reason defines, such as "scopes" or "field".
+    /// Details that the reason defines, such as "scopes" or "field".
     pub metadata: HashMap<String, String>,
 }
 
 /// What a caller can do about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Make the same call again a little later, if it may be repeated: something behind it is down, nothing was lost, and
-    /// nothing is known about the session. Never take it for "signed out".
+    /// Retry the same call a little later, if it can be repeated. A dependency is down, nothing was lost, and
+    /// the state of the session is unknown. Never treat it as "signed out".
     TryAgain,
-    /// Read the session, apply the change to what it is now, and send that.
+    /// Read the session, apply the change to its new state, and send that.
     ReadAgain,
-    /// The person has to sign in (again): there is no session, or none that has a working token.
+    /// The user has to sign in (again): there is no session, or none with a working token.
     SignIn,
-    /// The person has to grant more: metadata "scopes" names what is missing.
+    /// The user has to grant more: metadata "scopes" has the missing ones.
     GrantScopes,
-    /// Change the program, or what it is configured to be allowed: the same call fails again.
+    /// Change the program or its permissions: the same call fails again.
     Mistake,
 }
 
 impl SessionError {
-    /// What to do about it.
+    /// The advice for this failure.
     #[must_use]
     pub fn advice(&self) -> Advice {
         match (self.reason, error::code(self.reason)) {
@@ -51,7 +51,7 @@ impl SessionError {
         }
     }
 
-    /// Whether the advice is to try again.
+    /// Whether the advice is to retry.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         self.advice() == Advice::TryAgain
@@ -83,8 +83,8 @@ impl SessionError {
 }
 
 impl From<Status> for SessionError {
-    /// A status without a reason of ours comes from the transport or from something between us and the service: it
-    /// says nothing about the session (gRFC A54), so it counts as the service not being reached.
+    /// A status without our reason comes from the transport or a proxy. It does not describe the session
+    /// (gRFC A54), so it means that the service was not reached.
     fn from(status: Status) -> Self {
         match error::reason_of(&status) {
             Some(reason) => Self {
@@ -92,7 +92,7 @@ impl From<Status> for SessionError {
                 message: status.message().to_owned(),
                 metadata: error::metadata_of(&status),
             },
-            // The one thing tonic itself says with this code: an answer beyond the limit.
+            // tonic itself uses this code for one case: an answer beyond the limit.
             None if status.code() == Code::OutOfRange => Self::of(
                 ErrorReason::ErrInternal,
                 "the answer is larger than this client reads",

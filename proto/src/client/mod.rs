@@ -1,20 +1,21 @@
 //! `SessionClient`: the session API for Rust services.
 //!
 //! Invariants
-//! - Building one does no IO; the first call connects. Clones share connections, which the tokio runtime drives that made them: a process
-//!   with several makes each a client of its own ([`SessionClient::for_worker`]), for a call from another one would wake two threads.
-//! - Every call ends within its deadline, also when no address is known or no connection can be made.
-//! - A call is repeated only where repeating is safe: it never reached a server, or its method may be repeated.
-//! - Every name is resolved again and again, and all its addresses take turns; one that cannot be reached is left
-//!   out for a moment, and one the name does not lead to any more is dropped.
-//! - Calls go over established connections. A replica that sends GOAWAY, or whose connection ends, has no further calls
-//!   until it has been connected to again, which no call waits for while there is another replica.
+//! - Building a client does no IO; the first call connects. Clones share connections, which are driven by the
+//!   tokio runtime that made them. In a process with several runtimes, each needs its own client
+//!   ([`SessionClient::for_worker`]), because a call across runtimes would wake two threads.
+//! - Every call ends within its deadline, even if no address is known or no connection succeeds.
+//! - A call is retried only if that is safe: it never reached a server, or its method can be repeated.
+//! - Every name is resolved regularly, and all its addresses take turns. An unreachable address is skipped
+//!   for a moment, and one that the name no longer resolves to is dropped.
+//! - Calls use established connections. A replica that sends GOAWAY or whose connection ends gets no further
+//!   calls until the client has reconnected. No call waits for that while another replica is available.
 //!
-//! Each method is a call of its own, but for `get_session`: reads that come while another one is in flight are sent together.
+//! Each method is a separate call, except that `get_session` combines concurrent reads.
 //!
 //! # What is repeated
-//! At most three attempts, all within the one deadline, with a pause of 10 to 40 ms between them. What the service says
-//! is never repeated; what the connection says (refused, reset, gone away) and silence are, like this:
+//! At most three attempts, within one deadline, with a pause of 10 to 40 ms between them. An answer of the
+//! service is never retried. Failures of the connection (refused, reset, gone away) and silence are:
 //!
 //! | Call | Repeated | Because |
 //! |---|---|---|
@@ -27,12 +28,13 @@
 //! | `end_sessions` | yes | likewise; `ended_count` is what the last attempt ended |
 //! | any | if it was never sent | no connection, no effect |
 //!
-//! With several replicas, a call that may be repeated is sent to another one as well where the first says nothing for a quarter of a second
-//! (reads and rolls) or a second (the others), and the first answer counts: a replica that is cut off costs that moment once. It
-//! has no further calls until a new connection to it has brought something. A connection that brings nothing for two
-//! seconds, no answer to a ping either, fails its calls. A call that waits for a slow store has its deadline.
+//! With several replicas, a silent replica does not delay a call that can be repeated. After a quarter of a
+//! second (reads and rolls) or a second (others) the client also asks another replica. The first answer
+//! counts. A silent replica gets no further calls until a new connection to it has brought data. A connection
+//! without data or ping answers for two seconds fails its calls. A call that waits for a slow store can use
+//! its whole deadline.
 //!
-//! Deliberately absent: caching. What a session says is true at the moment of the answer and not later.
+//! Deliberately absent: caching. An answer is valid only at its time.
 
 mod batching;
 mod call;
@@ -73,7 +75,7 @@ use crate::v1::{
     WatchSessionsRequest,
 };
 
-/// A refresh may have to wait for a slow provider, so a token has more time than the other calls.
+/// A refresh may wait for a slow provider, so a token request has a longer deadline than other calls.
 const TOKEN_DEADLINE_FACTOR: u32 = 4;
 
 /// Calls the session service. Cheap to clone.
@@ -82,13 +84,13 @@ pub struct SessionClient {
     pool: Arc<Pool>,
 }
 
-/// Writes one unary method: its name, messages, deadline factor and whether it may be repeated.
+/// Defines one unary method: its name, messages, deadline factor and whether it can be repeated.
 macro_rules! unary {
     ($(#[$doc:meta])* $name:literal $method:ident($request:ty) -> $response:ty, $repeat:expr, $factor:expr) => {
         $(#[$doc])*
         ///
         /// # Errors
-        /// The reason the service gave, or that it could not be reached within the deadline.
+        /// The reason that the service gave, or that it was not reached within the deadline.
         pub async fn $method(&self, request: $request) -> Result<$response, SessionError> {
             let deadline = self.pool.settings.deadline * $factor;
             let (pool, request) = (&self.pool, &request);
@@ -102,16 +104,16 @@ macro_rules! unary {
 }
 
 impl SessionClient {
-    /// A client for the service at the addresses given. Does no IO.
+    /// A client for the service at these addresses. Does no IO.
     ///
     /// # Errors
-    /// An address that is not an `http` or `https` URL with a host, or TLS material that cannot be read.
+    /// An address that is not an `http` or `https` URL with a host, or unreadable TLS material.
     pub fn new(settings: ClientSettings) -> Result<Self, InvalidSettings> {
         let pool = Arc::new(Pool::new(settings)?);
         Ok(Self { pool })
     }
 
-    /// A client of the same settings with connections of its own: for another tokio runtime.
+    /// A client with the same settings and its own connections, for another tokio runtime.
     #[must_use]
     pub fn for_worker(&self) -> Self {
         let pool = Arc::new(self.pool.for_worker());
@@ -119,22 +121,22 @@ impl SessionClient {
     }
 
     unary!(
-        /// Claims a sign-in, or gives what became of it. Its holder makes repeating it safe.
+        /// Claims a sign-in, or returns its result. The holder makes it safe to repeat.
         "BeginSignIn" begin_sign_in(BeginSignInRequest) -> BeginSignInResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
-        /// Gives up a sign-in that was begun.
+        /// Abandons a claimed sign-in.
         "AbandonSignIn" abandon_sign_in(AbandonSignInRequest) -> AbandonSignInResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
-        /// Begins a session. Repeated on failure only with a `request_id`.
+        /// Creates a session. Repeated after a failure only with a `request_id`.
         "CreateSession" create_session(CreateSessionRequest) -> CreateSessionResponse,
         |request: &CreateSessionRequest| Repeat::safe_if(!request.request_id.is_empty()), 1
     );
-    /// Reads a session without touching it.
+    /// Reads a session without extending it.
     ///
     /// # Errors
-    /// The reason the service gave, or that it could not be reached within the deadline.
+    /// The reason that the service gave, or that it was not reached within the deadline.
     pub async fn get_session(&self, request: GetSessionRequest) -> Result<GetSessionResponse, SessionError> {
         let (pool, request) = (&self.pool, &request);
         let read = |connection: Arc<ReplicaConnection>, until| async move {
@@ -157,11 +159,11 @@ impl SessionClient {
         "BindSession" bind_session(BindSessionRequest) -> BindSessionResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
-        /// Tells that another generation of a session's cookie than the one that counts was used.
+        /// Reports that a browser used another generation of the session's cookie than the current one.
         "RotateCookie" rotate_cookie(RotateCookieRequest) -> RotateCookieResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
-        /// Hands out a valid access token, refreshed first where needed.
+        /// Returns a valid access token, and refreshes it first if needed.
         "GetAccessToken" get_access_token(GetAccessTokenRequest) -> GetAccessTokenResponse,
         |request: &GetAccessTokenRequest| Repeat::safe_if(!request.force_refresh), TOKEN_DEADLINE_FACTOR
     );
@@ -170,24 +172,25 @@ impl SessionClient {
         "EndSession" end_session(EndSessionRequest) -> EndSessionResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
-        /// Ends all sessions of a person or of a provider session.
+        /// Ends all sessions of a user or of a provider session.
         "EndSessions" end_sessions(EndSessionsRequest) -> EndSessionsResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
-        /// Takes a security event token; what is refused is an answer too.
+        /// Processes a security event token. A rejected token is also an answer.
         "ReceiveSecurityEvent" receive_security_event(ReceiveSecurityEventRequest) -> ReceiveSecurityEventResponse,
         |_: &_| Repeat::Safe, TOKEN_DEADLINE_FACTOR
     );
     unary!(
-        /// Lists the sessions of a person, the newest first.
+        /// Lists the sessions of a user, the newest first.
         "ListSessions" list_sessions(ListSessionsRequest) -> ListSessionsResponse, |_: &_| Repeat::Soon, 1
     );
 
-    /// Watches sessions for as long as the stream is read: opened again after the last event whenever it ends, on
-    /// whichever replica can be reached. A consumer that reads its sessions again at every [`WatchItem::Missed`], and
-    /// believes what it remembers only between [`WatchItem::Connected`] and [`WatchItem::Lost`], never misses an ending.
+    /// Watches sessions while the stream is read. Whenever the connection ends, it resumes after the last
+    /// event, on any reachable replica. To miss no ending, read sessions again at every
+    /// [`WatchItem::Missed`], and use cached ones only between [`WatchItem::Connected`] and
+    /// [`WatchItem::Lost`].
     ///
-    /// The stream ends by itself only when the service calls the request malformed.
+    /// The stream ends by itself only if the service rejects the request as malformed.
     pub fn watch(
         &self,
         request: WatchSessionsRequest,
@@ -195,8 +198,8 @@ impl SessionClient {
         watch::watch(Arc::clone(&self.pool), None, request)
     }
 
-    /// Watches on every replica at once, each by a stream of its own that is opened again whenever it ends. Begins with
-    /// [`WatchItem::Found`] for every replica known and goes on with those that come and go.
+    /// Watches on every replica at once, with one stream each that is reopened whenever it ends. Begins with
+    /// [`WatchItem::Found`] for every known replica, and follows replicas that come and go.
     pub fn watch_each(
         &self,
         request: WatchSessionsRequest,
@@ -204,7 +207,7 @@ impl SessionClient {
         watch::each(Arc::clone(&self.pool), request)
     }
 
-    /// The addresses known, and every change of them. Empty before the first call.
+    /// The known addresses, and every change of them. Empty before the first call.
     #[must_use]
     pub fn endpoints(&self) -> tokio::sync::watch::Receiver<Vec<EndpointId>> {
         self.pool.endpoints()

@@ -1,7 +1,7 @@
-//! The replicas of the session service: found by name, used in turn, left out for a moment when they cannot be reached.
+//! The replicas of the session service: found by name, used in turn, and ejected for a moment if unreachable.
 //!
-//! tonic's own balancer keeps endpoints that are gone and never resolves a name twice, and its channels connect while calls wait. So
-//! the choice is made here, among connections that stand: one for each address.
+//! tonic's own balancer keeps endpoints that are gone, resolves each name only once, and connects while calls
+//! wait. So the pool chooses itself, among established connections: one for each address.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,27 +20,28 @@ use super::request::timed;
 use super::settings::{ClientSettings, InvalidSettings};
 use super::tls::ClientTls;
 
-/// After a failure names are resolved sooner than usual, but not more often than this.
+/// Shortest pause between resolutions; a failure triggers one early.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(250);
 
-/// How often names are resolved while no address is known at all.
+/// How often names are resolved while no address is known.
 const RESOLVE_UNKNOWN: Duration = Duration::from_secs(1);
 
-/// By how much an ejected address is connected to later than the others (RFC 8305, section 8: at least 100 ms).
+/// Delay for connecting to ejected addresses, compared with the others (RFC 8305, section 8: at least 100
+/// ms).
 const LATER_ATTEMPT: Duration = Duration::from_millis(100);
 
 /// The certificates of connections.
 struct Certificates {
-    /// Those that connections are made with.
+    /// The certificates for new connections.
     used: Option<ClientTls>,
-    /// What the files held when they were read last, so that content that cannot be used is reported once.
+    /// The last content of the files, so that unusable content is reported once.
     latest: Option<ClientTls>,
 }
 
 /// All replicas.
 pub(super) struct Pool {
     targets: Arc<[Target]>,
-    /// The replicas that names led to, in the order of their addresses.
+    /// The resolved replicas, in the order of their addresses.
     known: ArcSwap<Vec<Arc<ReplicaEndpoint>>>,
     endpoints: watch::Sender<Vec<EndpointId>>,
     turn: AtomicUsize,
@@ -76,7 +77,8 @@ impl Pool {
         Ok(Self::over(targets, settings))
     }
 
-    /// Another one for the same settings, with connections of its own. What becomes of certificates is told by the first.
+    /// A pool with the same settings and its own connections. Only the first pool reports changes of
+    /// certificates.
     pub(super) fn for_worker(&self) -> Self {
         let settings = ClientSettings {
             on_renewal: None,
@@ -101,17 +103,17 @@ impl Pool {
         }
     }
 
-    /// The name that led to an address.
+    /// The name that resolved to an address.
     pub(super) fn target_of(&self, id: &EndpointId) -> Option<&Target> {
         self.targets.iter().find(|target| target.owns(id))
     }
 
-    /// How many addresses are known.
+    /// The number of known addresses.
     pub(super) fn size(&self) -> usize {
         self.known.load().len()
     }
 
-    /// The addresses known, and every change of them.
+    /// The known addresses, and every change of them.
     pub(super) fn endpoints(&self) -> watch::Receiver<Vec<EndpointId>> {
         self.endpoints.subscribe()
     }
@@ -125,16 +127,16 @@ impl Pool {
             .cloned()
     }
 
-    /// All replicas, the one whose turn it is first.
+    /// All replicas, beginning with the one for this turn.
     fn in_turn(&self, turn: usize) -> impl Iterator<Item = Arc<ReplicaEndpoint>> + use<> {
         let known = self.known.load_full();
         let first = turn.checked_rem(known.len()).unwrap_or_default();
         (0..known.len()).filter_map(move |step| known.get((first + step) % known.len()).cloned())
     }
 
-    /// The next replica in turn that is connected and not left out. Those that are not connected begin to be, and are waited for only
-    /// when none is. Then those that are left out are tried as well, a little later: one of them may just have come back, and an attempt to
-    /// connect to one that is just going may be lost.
+    /// The next connected replica in turn that is not ejected. Others start to connect; the call waits for
+    /// them only if no replica is connected. Then it also tries ejected replicas, a little later: one may
+    /// just have come back, while a replica that is stopping may not answer.
     pub(super) async fn pick(self: &Arc<Self>) -> Result<Picked, Status> {
         if self.size() == 0 {
             self.resolve_first().await;
@@ -164,7 +166,7 @@ impl Pool {
         Ok(picked)
     }
 
-    /// As [`Self::pick`], but none of those; any if there is no other.
+    /// Like [`Self::pick`], without those replicas; any replica if there is no other.
     pub(super) async fn pick_besides(
         self: &Arc<Self>,
         those: &[Arc<ReplicaEndpoint>],
@@ -175,7 +177,7 @@ impl Pool {
         }
     }
 
-    /// The next replica in turn besides those: one that is connected if there is any.
+    /// The next replica in turn except those; a connected one if possible.
     pub(super) fn another(&self, than: &[Arc<ReplicaEndpoint>]) -> Option<Arc<ReplicaEndpoint>> {
         let mut others = self
             .in_turn(self.turn.load(Ordering::Relaxed))
@@ -186,12 +188,12 @@ impl Pool {
         connected.or(next)
     }
 
-    /// A request with the time left as its gRPC deadline.
+    /// A request with the remaining time as its gRPC deadline.
     pub(super) fn request<Q>(&self, message: Q, until: Instant) -> Request<Q> {
         timed(self.annotations(), message, until)
     }
 
-    /// What is added to a call that is made now.
+    /// The metadata for a call that starts now.
     pub(super) fn annotations(&self) -> MetadataMap {
         let mut metadata = MetadataMap::new();
         self.annotate(&mut metadata);
@@ -204,7 +206,8 @@ impl Pool {
         }
     }
 
-    /// Resolves while nothing is known: one caller does, the others wait for it. Starts the resolver the first time.
+    /// Resolves while no address is known: one caller does, the others wait. Starts the resolver the first
+    /// time.
     pub(super) async fn resolve_first(self: &Arc<Self>) {
         let mut certificates = self.resolving.lock().await;
         if self.size() == 0 {
@@ -219,8 +222,8 @@ impl Pool {
         }
     }
 
-    /// Resolves all names now and keeps what is still there, connections included, unless the certificates are new. A
-    /// name that cannot be resolved keeps its last addresses.
+    /// Resolves all names and keeps the replicas that remain, with their connections unless the certificates
+    /// are new. A name that cannot be resolved keeps its last addresses.
     async fn resolve(&self, certificates: &mut Certificates) {
         let same_certificates = !self.renew(certificates).await;
         let tls = certificates.used.as_ref();
@@ -261,7 +264,7 @@ impl Pool {
         });
     }
 
-    /// Takes up certificates that changed in their files; true if they did and can be used.
+    /// Loads changed certificates from their files. True if they changed and are usable.
     async fn renew(&self, certificates: &mut Certificates) -> bool {
         let Some(latest) = &certificates.latest else {
             return false;
@@ -301,7 +304,7 @@ async fn keep_resolving(pool: Weak<Pool>, soon: Arc<Notify>, interval: Duration)
             interval.min(RESOLVE_UNKNOWN)
         };
         tokio::time::sleep(RESOLVE_PAUSE.min(wait)).await;
-        // Whether it was nudged or the interval passed makes no difference.
+        // A notification and the end of the interval have the same effect.
         let _ = tokio::time::timeout(wait.saturating_sub(RESOLVE_PAUSE), soon.notified()).await;
         let Some(pool) = pool.upgrade() else { return };
         let mut certificates = pool.resolving.lock().await;

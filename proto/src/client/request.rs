@@ -13,8 +13,9 @@ pub(super) fn timed<Q>(metadata: MetadataMap, message: Q, until: Instant) -> Req
     request
 }
 
-/// What is left of a deadline, up to a millisecond more: calls of the same deadline carry the same `grpc-timeout`, which is then
-/// in the connection's header table (RFC 7541, section 2.3.2). The caller itself waits no longer than it has to.
+/// The rest of a deadline, rounded up to a millisecond. Calls with the same deadline have the same
+/// `grpc-timeout`, which is then in the connection's header table (RFC 7541, section 2.3.2). The caller
+/// itself waits no longer.
 fn in_whole_ms(left: Duration) -> Duration {
     Duration::from_millis(u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }

@@ -1,15 +1,15 @@
-//! From a name to addresses.
+//! Resolves a name to addresses.
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
-/// What a resolution answers.
+/// The result of a resolution.
 pub type ResolveFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
 
-/// Finds the addresses of a name. An error means "not known now" and keeps the addresses known before; an empty
-/// answer means that there are none.
+/// Finds the addresses of a name. An error means "not known now": the client keeps the earlier addresses. An
+/// empty answer means that the name has no addresses.
 pub trait Resolve: Send + Sync + 'static {
     /// All addresses behind `host`, each with `port`.
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> ResolveFuture<'a>;

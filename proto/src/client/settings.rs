@@ -1,4 +1,4 @@
-//! What a client needs to know.
+//! The settings of a client.
 
 use std::error::Error;
 use std::fmt::{Debug, Formatter};
@@ -13,33 +13,34 @@ use super::tls::ClientTls;
 /// Adds metadata to every call, such as the trace context (`traceparent`, `tracestate`; W3C Trace Context).
 pub type Annotate = Arc<dyn Fn(&mut MetadataMap) + Send + Sync>;
 
-/// Is told that changed certificate files were taken up, or why they were passed over.
+/// Called when changed certificate files were loaded or rejected.
 pub type OnRenewal = Arc<dyn Fn(Result<(), &(dyn Error + 'static)>) + Send + Sync>;
 
-/// Where the session service is and how to speak to it.
+/// Where the session service is and how to connect.
 #[derive(Clone)]
 pub struct ClientSettings {
-    /// `http://host:port` or `https://host:port`, one or more. Every host is resolved again and again.
+    /// `http://host:port` or `https://host:port`, one or more. Every host is resolved regularly.
     pub addresses: Vec<String>,
-    /// How long a call may take, retries included. Asking for a token may take four times as long.
+    /// How long a call may take, retries included. A token request may take four times as long.
     pub deadline: Duration,
-    /// How often names are resolved, and certificate files read, again.
+    /// How often names are resolved and certificate files read.
     pub resolve_interval: Duration,
     /// Certificates, for `https` addresses.
     pub tls: Option<ClientTls>,
-    /// Is told of certificate files that changed; the client logs it in any case.
+    /// Called after certificate files changed. The client also logs it.
     pub on_renewal: Option<OnRenewal>,
     /// Adds metadata to every call.
     pub annotate: Option<Annotate>,
-    /// How old the state of a watch may be before it counts as lost. The client requests a heartbeat three times within that.
+    /// The greatest age of a watch's state before the watch is lost. The client requests a heartbeat three
+    /// times within it.
     pub watch_silence: Duration,
     /// Turns names into addresses.
     pub resolver: Arc<dyn Resolve>,
 }
 
 impl ClientSettings {
-    /// Settings for a service at `addresses` with the defaults: 5 s a call, names resolved every 5 s by the operating
-    /// system, a watch lost when its state is 1 s old, no TLS material.
+    /// Settings for a service at `addresses` with the defaults: 5 s a call, names resolved every 5 s by the
+    /// operating system, a watch lost when its state is 1 s old, no TLS material.
     #[must_use]
     pub fn new(addresses: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
@@ -74,7 +75,7 @@ pub enum InvalidSettings {
     /// An address is not a URL of the right form.
     #[error("{0:?} is not an address of the form http://host:port or https://host:port")]
     Address(String),
-    /// An `https` address without anybody to trust.
+    /// An `https` address without certificates to trust.
     #[error("{0:?} needs the certificates of an authority to trust")]
     NobodyToTrust(String),
     /// The certificates cannot be used.

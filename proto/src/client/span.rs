@@ -1,7 +1,7 @@
-//! The span of a call, for whoever records traces (OpenTelemetry semantic conventions, RPC).
+//! The span of a call, for callers that record traces (OpenTelemetry semantic conventions, RPC).
 //!
-//! Invariants: it names the method, the service, and the result of the call, never a session. Calls outside
-//! of any trace, such as those that look whether a service is there, begin none.
+//! Invariants: it names the method, the service and the result of the call, never a session. Calls outside of
+//! a trace, such as health checks, begin no span.
 
 use tonic::Code;
 use tracing::field::Empty;
@@ -32,7 +32,7 @@ pub(super) fn of_call(method: &'static str) -> Span {
     )
 }
 
-/// Names the service a call is sent to.
+/// Records the service of the call.
 pub(super) fn sent_to(span: &Span, service: &Target) {
     tracing::record_all!(
         span,

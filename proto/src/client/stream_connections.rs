@@ -1,13 +1,13 @@
-//! The connections of one address for streams.
+//! Separate connections for the streams to one address.
 //!
-//! A server takes a limited number of streams on one connection, and a call that finds none free waits until one ends. Watches do not
-//! end, so calls never share a connection with them.
+//! A server allows a limited number of streams on one connection, and a call waits if none is free. Watches
+//! do not end, so calls never share a connection with them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::connection::ReplicaConnection;
 
-/// Streams on one connection: the least that any server or proxy should take (RFC 9113, section 6.5.2).
+/// Streams on one connection: the minimum that servers and proxies should allow (RFC 9113, section 6.5.2).
 const STREAMS_MAX: usize = 100;
 
 /// Connections with streams; each stream holds a clone of its connection's permits.
@@ -19,7 +19,7 @@ pub(super) struct StreamConnections(Mutex<Vec<(Arc<ReplicaConnection>, Arc<()>)>
 pub(super) struct StreamPermit(#[expect(dead_code, reason = "it is counted")] Arc<()>);
 
 impl StreamConnections {
-    /// A connection that has streams already and takes another one. A connection without streams is closed.
+    /// A connection that has streams and can take another one. Closes connections without streams.
     pub(super) fn free(&self) -> Option<(Arc<ReplicaConnection>, StreamPermit)> {
         let streams = |permits: &Arc<()>| Arc::strong_count(permits) - 1;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Certificates of the client side, and the files they came from.
+//! Certificates of the client, and their files.
 
 use std::fmt::{Debug, Formatter};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
-/// Certificates in PEM form: whom to trust, and who we are.
+/// Certificates in PEM form: those to trust, and the client's own.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClientTls {
     ca: Vec<u8>,
@@ -15,7 +15,7 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
-    /// Trusts `ca`; shows `identity`, a certificate chain and its private key, for mutual TLS.
+    /// Trusts `ca`. Presents `identity`, a certificate chain and its private key, for mutual TLS.
     #[must_use]
     pub fn from_pem(ca: Vec<u8>, identity: Option<(Vec<u8>, Vec<u8>)>) -> Self {
         Self {
@@ -25,11 +25,11 @@ impl ClientTls {
         }
     }
 
-    /// The same from files. The client reads them again as often as it resolves names and uses what they hold for
-    /// connections made from then on; content that cannot be used is passed over with a warning.
+    /// The same from files. The client reads them again whenever it resolves names, and uses the new content
+    /// for later connections. It logs a warning about unusable content and ignores it.
     ///
     /// # Errors
-    /// A file that cannot be read; the message names it.
+    /// A file cannot be read; the message names it.
     pub fn from_files(ca: PathBuf, identity: Option<(PathBuf, PathBuf)>) -> io::Result<Self> {
         let own = match &identity {
             Some((certificate, key)) => Some((read(certificate)?, read(key)?)),
@@ -42,7 +42,7 @@ impl ClientTls {
         })
     }
 
-    /// What the files hold now, if that is something else.
+    /// The content of the files, if it changed.
     pub(super) async fn renewed(&self) -> Option<Self> {
         let (ca, identity) = self.files.clone()?;
         let again = tokio::task::spawn_blocking(move || Self::from_files(ca, identity)).await;

@@ -1,4 +1,4 @@
-//! A stream of its own to every replica, as replicas come and go.
+//! One stream for every replica, while replicas come and go.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(in crate::client) fn each(
     request: WatchSessionsRequest,
 ) -> BoxStream<'static, (EndpointId, WatchItem)> {
     let mut endpoints = pool.endpoints();
-    // What is known already counts as the first change.
+    // The known addresses count as the first change.
     endpoints.mark_changed();
     let each = ReplicaWatches {
         pool,
@@ -56,7 +56,7 @@ impl ReplicaWatches {
             tokio::select! {
                 biased;
                 changed = self.endpoints.changed() => {
-                    // The sender is the pool, which is held here.
+                    // The sender is the pool, which this watch holds.
                     changed.ok()?;
                     self.follow();
                 }

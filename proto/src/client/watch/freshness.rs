@@ -1,7 +1,7 @@
-//! How old the state of a stream is.
+//! Tracks how old the state of a stream is.
 //!
-//! Arriving bytes do not tell when they were sent, and two machines' clocks differ. So the client sends numbered questions. The
-//! heartbeat that answers one comes behind every event from before the question was sent.
+//! Arriving bytes do not show when they were sent, and clocks of two machines differ. So the client sends
+//! numbered questions. A heartbeat answers each one after every event from before the question was sent.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,32 +12,33 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::v1::{FollowSessionsRequest, WatchSessionsRequest};
 
-/// Questions sent within the greatest age: two of three may be lost.
+/// Questions per greatest age: two of three may be lost.
 const QUESTIONS: u32 = 3;
 
-/// Questions in flight at once. There are more only where nothing arrives for longer than a stream may be silent.
+/// Most questions in flight. More would mean that nothing arrives for longer than a stream may be silent.
 const IN_FLIGHT_MAX: usize = 8;
 
-/// A stream that was late is current again when its state is younger than this part of the greatest age, so that it does not flap.
+/// A late stream is current again when its state is younger than this fraction of the greatest age. This
+/// prevents flapping.
 const TRUSTED_AGAIN_PARTS: u32 = 2;
 
-/// How current one stream is.
+/// The freshness of one stream.
 pub(super) struct Freshness {
-    /// The greatest age of its state.
+    /// The greatest age of the state.
     oldest: Duration,
     questions: mpsc::Sender<FollowSessionsRequest>,
     pending: VecDeque<(u64, Instant)>,
     last_number: u64,
     /// When the next question is due.
     pub(super) question_at: Instant,
-    /// When anything arrived last.
+    /// When anything last arrived.
     arrived: Instant,
-    /// Everything that happened before this was delivered; none while that is too long ago.
+    /// Everything before this moment was delivered; none if that is too long ago.
     current: Option<Instant>,
 }
 
 impl Freshness {
-    /// Of a stream, and the questions to send, the first of which says what is watched.
+    /// The freshness of a new stream, and its questions. The first one says what to watch.
     pub(super) fn new(
         oldest: Duration,
         watch: WatchSessionsRequest,
@@ -57,7 +58,7 @@ impl Freshness {
         (freshness, ReceiverStream::new(sent))
     }
 
-    /// Sends a question, unless too many are in flight: then none has been answered for long.
+    /// Sends a question, unless too many are in flight because no answer arrives.
     pub(super) fn send_question(&mut self, watch: Option<WatchSessionsRequest>) {
         let now = Instant::now();
         self.question_at = now + self.oldest / QUESTIONS;
@@ -69,13 +70,13 @@ impl Freshness {
         }
     }
 
-    /// Something arrived.
+    /// Records that something arrived.
     pub(super) fn record_arrival(&mut self) {
         self.arrived = Instant::now();
     }
 
-    /// An event arrived, a heartbeat with the number of the question it answers. Gives the moment before which everything that happened has been
-    /// delivered, if that says so and is young enough, and whether the stream was late before.
+    /// Processes an event; a heartbeat has the number of its question. If the state is now newer and fresh,
+    /// returns the moment up to which it is complete, and whether the stream was late.
     pub(super) fn heartbeat(&mut self, number: u64) -> Option<(Instant, bool)> {
         let now = Instant::now();
         let (_, complete_at) = *self.pending.iter().find(|(other, _)| *other == number)?;
@@ -90,17 +91,17 @@ impl Freshness {
         Some((complete_at, self.current.replace(complete_at).is_none()))
     }
 
-    /// When the stream is dead if nothing arrives until then.
+    /// When the stream is dead unless something arrives.
     pub(super) fn silent_at(&self) -> Instant {
         self.arrived + self.oldest
     }
 
-    /// When the state becomes too old if nothing newer arrives until then; none if it is.
+    /// When the state becomes too old unless a newer one arrives; none if it already is.
     pub(super) fn late_at(&self) -> Option<Instant> {
         self.current.map(|current| current + self.oldest)
     }
 
-    /// The state is too old.
+    /// Records that the state is too old.
     pub(super) fn mark_late(&mut self) {
         self.current = None;
     }

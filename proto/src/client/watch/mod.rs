@@ -1,10 +1,11 @@
-//! Watching that goes on: streams that are opened again where they ended, and say so when something may be missing.
+//! Continuous watching: streams resume where they ended, and report possible gaps.
 //!
 //! Invariants
-//! - Between two `Connected` without a `Missed` in between, every event of the sessions watched was delivered.
-//! - A stream that is silent for `ClientSettings::watch_silence` is lost, however open its connection looks, and so is one whose news
-//!   is older than that, however steadily bytes arrive.
-//! - Nothing is buffered for a consumer that does not read: the service sends no faster than is read here.
+//! - Between two `Connected` without a `Missed` in between, every event of the sessions watched was
+//!   delivered.
+//! - A stream is lost if it is silent for `ClientSettings::watch_silence`, even if its connection looks open.
+//!   It is also lost if its state is older than that, even if bytes arrive.
+//! - There is no buffer for a slow consumer: the service sends only as fast as the consumer reads.
 
 mod each;
 mod freshness;
@@ -16,21 +17,23 @@ pub(super) use self::replica_watch::watch;
 use super::failure::SessionError;
 use crate::v1::SessionEvent;
 
-/// What a watch delivers.
+/// An item of a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchItem {
-    /// This replica is known now and nothing was received from it yet. Only where replicas are watched one by one.
+    /// The name resolves to this replica, and nothing was received from it yet. Only if replicas are watched
+    /// one by one.
     Found,
-    /// The replica is connected, and everything up to here was delivered. Comes again after every `Lost`.
+    /// The replica is connected, and everything up to here was delivered. Repeated after every `Lost`.
     Connected,
-    /// Something happened, or (`KIND_HEARTBEAT`) nothing did and everything up to here was delivered. Never `KIND_MISSED`.
+    /// An event. `KIND_HEARTBEAT` means that everything up to here was delivered. Never `KIND_MISSED`.
     Event(SessionEvent),
-    /// Everything that happened before this moment was delivered. It comes several times within `ClientSettings::watch_silence`.
+    /// Everything before this moment was delivered. Arrives several times within
+    /// `ClientSettings::watch_silence`.
     Current(std::time::Instant),
-    /// Events were lost: whatever was remembered of sessions has to be read again.
+    /// Events were lost: discard cached sessions and read them again.
     Missed,
-    /// Nothing is received from the replica, or only too late. It is tried again, with pauses that grow to five seconds.
+    /// The replica is silent or late. The client retries, with pauses that grow to five seconds.
     Lost(SessionError),
-    /// The name does not lead to this replica any more. Only where replicas are watched one by one.
+    /// The name no longer resolves to this replica. Only if replicas are watched one by one.
     Gone,
 }

@@ -1,4 +1,4 @@
-//! One stream of events, opened again whenever it ends.
+//! One stream of events, reopened whenever it ends.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::client::pool::Pool;
 use crate::v1::session_event::Kind;
 use crate::v1::{ErrorReason, SessionEvent, WatchSessionsRequest};
 
-/// Pause before a stream that ended is opened again; doubles with every attempt that brings nothing.
+/// Pause before a stream is reopened; doubles with every attempt that brings nothing.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest pause.
@@ -26,11 +26,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The state of the stream.
 enum WatchState {
-    /// To be opened, not before then.
+    /// To be opened at this time or later.
     Closed(Instant),
     /// Open.
     Open(Box<OpenWatch>),
-    /// Never to be opened again.
+    /// Ended, and not reopened.
     Over,
 }
 
@@ -42,21 +42,21 @@ struct OpenWatch {
 
 struct ReplicaWatch {
     pool: Arc<Pool>,
-    /// The replica that is watched; none for any, another one each time.
+    /// The replica to watch. None means any replica, another one for each attempt.
     only: Option<EndpointId>,
-    /// Its resume token moves on with every event.
+    /// The request; every event updates its resume token.
     request: WatchSessionsRequest,
     state: WatchState,
     items: VecDeque<WatchItem>,
-    /// Whether a stream was open before: what happened since is missing unless there is a resume token.
+    /// Whether a stream was open before. Events since then are missed unless there is a resume token.
     was_open: bool,
     /// Attempts in a row that brought nothing.
     attempts: u32,
-    /// Why it is lost, as last delivered; none while it is connected.
+    /// The last delivered reason of the loss; none while connected.
     lost: Option<ErrorReason>,
 }
 
-/// Watches on the replica given, or else on one at a time that can be reached.
+/// Watches on the given replica, or else on any one that is reachable.
 pub(in crate::client) fn watch(
     pool: Arc<Pool>,
     only: Option<EndpointId>,
@@ -116,13 +116,13 @@ impl ReplicaWatch {
                                 self.lose(status.into());
                             }
                         },
-                        // Nothing came for longer than the stream may be silent.
+                        // Nothing arrived for longer than a stream may be silent.
                         () = sleep_until(open.freshness.silent_at()) => {
                             open.stream.connection.state.go_away();
                             open.replica.failed();
                             self.lose(SessionError::silent());
                         }
-                        // Nothing that came is young enough.
+                        // The state of the stream is too old.
                         () = until(late_at) => {
                             open.freshness.mark_late();
                             self.report_lost(SessionError::silent());
@@ -168,7 +168,7 @@ impl ReplicaWatch {
         self.state = WatchState::Open(Box::new(open));
     }
 
-    /// Delivers an event, and the moment it makes the stream current to, if there is one.
+    /// Delivers an event, and the moment up to which the stream is now current, if there is one.
     fn receive(&mut self, event: SessionEvent, current: Option<(Instant, bool)>) {
         if !event.resume_token.is_empty() {
             self.request.resume_token.clone_from(&event.resume_token);
@@ -198,7 +198,7 @@ impl ReplicaWatch {
     }
 
     fn lose(&mut self, error: SessionError) {
-        // A request that is malformed today is malformed tomorrow.
+        // A retry of a malformed request cannot succeed.
         let over = error.reason == ErrorReason::ErrInvalidArgument;
         let pause = PAUSE_MAX.min(PAUSE * 2_u32.pow(self.attempts.min(8)));
         self.attempts = self.attempts.saturating_add(1);
@@ -217,7 +217,7 @@ impl ReplicaWatch {
     }
 }
 
-/// Then; without an instant, never.
+/// Waits until `then`; without an instant, for ever.
 async fn until(then: Option<Instant>) {
     match then {
         Some(then) => sleep_until(then).await,

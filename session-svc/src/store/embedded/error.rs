@@ -35,7 +35,7 @@ pub enum FileProblem {
     /// The disk is full, and no ballast is left to release.
     #[error("there is no room for it: make room on its disk")]
     Full,
-    /// The file is empty. An empty file is not a new store: whatever emptied it may have lost sessions.
+    /// The file is empty. An empty file is not a new store, because sessions may have been lost.
     #[error(
         "it is empty, and no store is: put a backup in its place, or delete it to begin with a new store"
     )]

@@ -189,7 +189,7 @@ impl StreamFeed {
         command
     }
 
-    /// ID of the newest entry. Creates an entry if there is none yet.
+    /// ID of the newest entry. In an empty stream, creates an entry.
     pub(super) async fn newest(&self) -> RedisResult<Id> {
         let entries: Vec<StreamEntry> = self.connection.read(&self.ask_for_newest()).await?;
         match entries.first() {
