@@ -1,5 +1,4 @@
-//! The session API: messages, services, error reasons, and [`client::SessionClient`], the SDK for services
-//! that call it.
+//! The session API: messages, services, error reasons, and the SDK [`client::SessionClient`] for callers.
 //!
 //! `make gen` makes `src/gen` from the `.proto` files; `make lint` fails if they differ. Deliberately absent:
 //! rules about sessions. This crate defines messages, not their validity.

@@ -29,8 +29,8 @@ use crate::v1::{BatchGetSessionsRequest, ErrorReason, GetSessionRequest, GetSess
 /// Most sessions that the service reads in one call.
 const BATCH_MAX: usize = 50;
 
-/// Longest wait of a read for its batch before it is sent separately: many times what a batch takes, and a
-/// small part of any deadline.
+/// Longest wait of a read for its batch before it is sent separately: many times a batch, a small part of a
+/// deadline.
 const BATCH_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// The metadata with the ID of the request that caused a read.
@@ -105,8 +105,7 @@ impl Batcher {
         answer.map(Response::into_inner)
     }
 
-    /// Joins the waiting reads, and sends them if `first` was the call ahead. None if the batch brings no
-    /// answer.
+    /// Joins the waiting reads, and sends them if `first` was the call ahead. None without an answer.
     async fn in_batch(
         &self,
         first: Option<InFlight>,
@@ -142,8 +141,7 @@ impl BatcherState {
         !self.queue().waiting.is_empty()
     }
 
-    /// Sends the waiting reads, as many as fit into a batch. Without any, the next read begins again as the
-    /// first.
+    /// Sends the waiting reads, as many as fit into a batch. Without any, the next read is the first again.
     fn send_waiting(self: &Arc<Self>) {
         let mut queue = self.queue();
         queue.waiting.retain(|waiting| !waiting.answer.is_closed());

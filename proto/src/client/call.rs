@@ -3,7 +3,7 @@
 //! Invariants
 //! - The first answer counts, and the client drops the other attempts. A replica that was asked earlier and
 //!   is still silent gets no further calls until the client has reconnected to it.
-//! - A slow replica can use the whole time of the call. A connection that answers no pings fails its calls
+//! - A slow replica can use the call's whole time. A connection without ping answers fails
 //!   (`KEEPALIVE_TIMEOUT`).
 
 use std::future::Future;
@@ -29,8 +29,7 @@ use super::stream_connections::StreamPermit;
 use crate::error;
 use crate::v1::ErrorReason;
 
-/// First attempt included. Three reach every replica of a usual deployment without multiplying the load of an
-/// outage.
+/// First attempt included. Three reach all replicas of a usual deployment without adding much load.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// Larger requests are not sent, because the service rejects them.
@@ -72,8 +71,7 @@ impl Repeat {
     }
 }
 
-/// Calls `method` with `request` in a span. `send` sends the request to a replica, for an answer before the
-/// given time.
+/// Calls `method` with `request` in a span. `send` sends the request to a replica, until the given time.
 pub(super) async fn unary<R, F>(
     pool: &Arc<Pool>,
     method: &'static str,
@@ -219,8 +217,7 @@ where
                         earlier.for_each(|replica| replica.suspect());
                         return Ok(response);
                     }
-                    // An answer of the service is final. After other failures, the other replicas may still
-                    // answer.
+                    // An answer of the service is final. Otherwise other replicas may still answer.
                     Err(failure) if attempts.is_empty() || !failure.is_of_the_way() => return Err(failure),
                     Err(_) => _ = at.map(|at| silent.remove(at)),
                 }
@@ -340,8 +337,7 @@ impl From<AttemptFailure> for SessionError {
     }
 }
 
-/// Whether this came from the connection (refused, reset, closed, or gone away in mid-call) and not from the
-/// service.
+/// Whether the connection failed (refused, reset, closed, or gone away in mid-call), not the service.
 pub(super) fn is_transport(status: &Status) -> bool {
     matches!(
         status.code(),
@@ -359,8 +355,7 @@ fn lacks_key(status: &Status) -> bool {
     error::reason_of(status) == Some(ErrorReason::ErrUnknownEncryptionKey)
 }
 
-/// Whether the connection was closed before the call, so that no server received it. No call waits for a new
-/// one.
+/// Whether the connection was closed before the call, so that no server received it.
 fn went_before(status: &Status) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(status);
     while let Some(error) = cause {
@@ -374,8 +369,7 @@ fn went_before(status: &Status) -> bool {
 
 /// A pause of `full`, half of it random.
 pub(super) fn backoff(full: Duration) -> Duration {
-    // The standard library seeds RandomState at random, which is enough to keep callers from retrying in
-    // step.
+    // The standard library seeds RandomState at random, which keeps callers from retrying in step.
     let jitter = RandomState::new().hash_one(full) % 1000;
     full / 2 + full * u32::try_from(jitter).unwrap_or(0) / 2000
 }

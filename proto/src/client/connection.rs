@@ -55,8 +55,8 @@ impl ConnectionState {
         self.going_away.load(Ordering::Acquire)
     }
 
-    /// Waits for the server's first bytes, which it sends unasked (RFC 9113, section 3.4). False if none
-    /// arrive in time.
+    /// Waits for the server's first bytes, sent unasked (RFC 9113, section 3.4). False if none arrive in
+    /// time.
     async fn speaks(&self) -> bool {
         let first = self.spoke_or_ended.notified();
         timeout(FIRST_WORD_MAX, first).await.is_ok() && !self.is_going_away()
@@ -117,8 +117,7 @@ fn unreachable() -> Status {
     Status::unavailable("no connection to the session service can be made")
 }
 
-/// The socket of a connection: reports received bytes and its end, and combines data that is ready into one
-/// write.
+/// The socket of a connection: reports received bytes and its end, and combines writes.
 struct ObservedSocket {
     stream: BufWriter<TcpStream>,
     state: Arc<ConnectionState>,

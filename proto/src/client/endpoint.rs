@@ -24,8 +24,7 @@ use super::tls::ClientTls;
 /// A replica on the same network accepts a connection in a millisecond; after a second it is down.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a failed address is ejected, that is skipped while others are available. Each further failure
-/// doubles it.
+/// How long a failed address is ejected, that is skipped while others are available. Each failure doubles it.
 const EJECTION: Duration = Duration::from_secs(1);
 
 /// Most doublings: eight seconds, so that a replica that is back at the same address soon gets calls again.
@@ -215,8 +214,8 @@ impl ReplicaEndpoint {
         last.filter(|connection| !connection.state.is_going_away())
     }
 
-    /// Starts to connect, unless an attempt is running. Ejects a replica that accepted and dropped the last
-    /// connection first.
+    /// Starts to connect, unless an attempt is running. First ejects a replica that dropped the last
+    /// connection at once.
     pub(super) fn begin_to_connect(self: &Arc<Self>) {
         let last = self.for_calls.load_full();
         if last.is_some_and(|connection| connection.made.elapsed() < EJECTION) {
@@ -284,7 +283,7 @@ impl ReplicaEndpoint {
         self.resolve_soon.notify_one();
     }
 
-    /// Ejects a replica that is silent while another one answers. It must be reconnected before it gets calls
+    /// Ejects a replica that is silent while another one answers. It needs a new connection to get calls
     /// again.
     pub(super) fn suspect(&self) {
         if let Some(connection) = self.for_calls.load_full() {

@@ -15,24 +15,23 @@
 //!
 //! # What is repeated
 //! At most three attempts, within one deadline, with a pause of 10 to 40 ms between them. An answer of the
-//! service is never retried. Failures of the connection (refused, reset, gone away) and silence are:
+//! service is never retried. Failures of the connection and silence are:
 //!
 //! | Call | Repeated | Because |
 //! |---|---|---|
 //! | `get_session`, `list_sessions` | yes | they change nothing |
 //! | `roll_session` | yes | rolling twice is rolling once |
-//! | `get_access_token` | yes, unless `force_refresh` | callers share one refresh; a forced one would be a second |
-//! | `create_session` | with a `request_id` | the service remembers it for ten minutes and answers with the same session |
-//! | `update_session` | no | a change somebody made in between would be undone |
-//! | `end_session` | yes | ended stays ended; after a lost answer `ended` is false and the sign-out hint is gone |
+//! | `get_access_token` | yes, unless `force_refresh` | a forced refresh would happen twice |
+//! | `create_session` | with a `request_id` | for ten minutes, the service answers with the same session |
+//! | `update_session` | no | it could undo another caller's change |
+//! | `end_session` | yes | idempotent; a retry may return `ended` false and no sign-out hint |
 //! | `end_sessions` | yes | likewise; `ended_count` is what the last attempt ended |
 //! | any | if it was never sent | no connection, no effect |
 //!
-//! With several replicas, a silent replica does not delay a call that can be repeated. After a quarter of a
-//! second (reads and rolls) or a second (others) the client also asks another replica. The first answer
-//! counts. A silent replica gets no further calls until a new connection to it has brought data. A connection
-//! without data or ping answers for two seconds fails its calls. A call that waits for a slow store can use
-//! its whole deadline.
+//! With several replicas, repeatable calls are hedged. After a quarter of a second (reads and rolls) or a
+//! second (others) the client also asks another replica. The first answer counts. A silent replica gets no
+//! further calls until a new connection to it has brought data. A connection without data or ping answers for
+//! two seconds fails its calls. A slow store may use the whole deadline.
 //!
 //! Deliberately absent: caching. An answer is valid only at its time.
 
@@ -185,10 +184,9 @@ impl SessionClient {
         "ListSessions" list_sessions(ListSessionsRequest) -> ListSessionsResponse, |_: &_| Repeat::Soon, 1
     );
 
-    /// Watches sessions while the stream is read. Whenever the connection ends, it resumes after the last
-    /// event, on any reachable replica. To miss no ending, read sessions again at every
-    /// [`WatchItem::Missed`], and use cached ones only between [`WatchItem::Connected`] and
-    /// [`WatchItem::Lost`].
+    /// Watches sessions while the stream is read. If the connection ends, it resumes on any replica after the
+    /// last event. To miss no ending, read sessions again at every [`WatchItem::Missed`], and use cached ones
+    /// only between [`WatchItem::Connected`] and [`WatchItem::Lost`].
     ///
     /// The stream ends by itself only if the service rejects the request as malformed.
     pub fn watch(

@@ -26,8 +26,7 @@ const RESOLVE_PAUSE: Duration = Duration::from_millis(250);
 /// How often names are resolved while no address is known.
 const RESOLVE_UNKNOWN: Duration = Duration::from_secs(1);
 
-/// Delay for connecting to ejected addresses, compared with the others (RFC 8305, section 8: at least 100
-/// ms).
+/// Extra delay for connecting to ejected addresses (RFC 8305, section 8: at least 100 ms).
 const LATER_ATTEMPT: Duration = Duration::from_millis(100);
 
 /// The certificates of connections.
@@ -77,8 +76,7 @@ impl Pool {
         Ok(Self::over(targets, settings))
     }
 
-    /// A pool with the same settings and its own connections. Only the first pool reports changes of
-    /// certificates.
+    /// A pool with the same settings and its own connections. Only the first one reports new certificates.
     pub(super) fn for_worker(&self) -> Self {
         let settings = ClientSettings {
             on_renewal: None,
@@ -206,8 +204,7 @@ impl Pool {
         }
     }
 
-    /// Resolves while no address is known: one caller does, the others wait. Starts the resolver the first
-    /// time.
+    /// Resolves while no address is known: one caller does, the others wait. Starts the resolver once.
     pub(super) async fn resolve_first(self: &Arc<Self>) {
         let mut certificates = self.resolving.lock().await;
         if self.size() == 0 {

@@ -13,9 +13,8 @@ pub(super) fn timed<Q>(metadata: MetadataMap, message: Q, until: Instant) -> Req
     request
 }
 
-/// The rest of a deadline, rounded up to a millisecond. Calls with the same deadline have the same
-/// `grpc-timeout`, which is then in the connection's header table (RFC 7541, section 2.3.2). The caller
-/// itself waits no longer.
+/// The rest of a deadline, rounded up to a millisecond. Equal deadlines give equal `grpc-timeout` headers,
+/// which the connection's header table can hold (RFC 7541, section 2.3.2). The caller waits no longer.
 fn in_whole_ms(left: Duration) -> Duration {
     Duration::from_millis(u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }

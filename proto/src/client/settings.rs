@@ -31,8 +31,7 @@ pub struct ClientSettings {
     pub on_renewal: Option<OnRenewal>,
     /// Adds metadata to every call.
     pub annotate: Option<Annotate>,
-    /// The greatest age of a watch's state before the watch is lost. The client requests a heartbeat three
-    /// times within it.
+    /// The age of a watch's state at which it is lost. The client requests three heartbeats in that time.
     pub watch_silence: Duration,
     /// Turns names into addresses.
     pub resolver: Arc<dyn Resolve>,

@@ -1,5 +1,4 @@
-//! `check-store`: checks that the store is reachable, grants the needed rights, and is configured to keep
-//! sessions.
+//! `check-store`: checks that the store is reachable, grants the needed rights, and keeps sessions.
 
 use chassis::findings::Report;
 use chassis::settings::Reader;

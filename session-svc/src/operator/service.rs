@@ -22,8 +22,7 @@ pub(super) struct ServiceAddress {
     identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// Adds the flags for the service's address. Each has a variable too, so that an operator's pod needs to set
-/// it once.
+/// Adds the flags for the service's address. Each has a variable too, which an operator's pod sets once.
 pub(super) fn with_address(command: Command) -> Command {
     let file = |id: &'static str, variable: &'static str, help: &'static str| {
         Arg::new(id)

@@ -1,5 +1,5 @@
-//! The checks of `check-store` and `doctor`: the store is reachable, the service has the rights it needs, and
-//! the store keeps its data.
+//! The checks of `check-store` and `doctor`: the store is reachable, grants the needed rights, and keeps its
+//! data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,8 +131,7 @@ fn unopened(access: &StoreAccess, error: &OpenError) -> Finding {
     }
 }
 
-/// Checks that the login has the rights for all operations of the service, and that a replica acknowledges
-/// endings.
+/// Checks that the login may do all the service's operations, and that a replica acknowledges endings.
 async fn rights(store: &dyn SessionStore) -> Finding {
     match timeout(CHECK_TIMEOUT, try_rights(store)).await {
         Err(_elapsed) => return unreachable("it stopped answering"),

@@ -11,8 +11,7 @@ use super::{
     Entry, Inserted, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError, StoreUpdate,
 };
 
-/// Bounds of the histogram, in seconds. A local engine answers in a fraction of a millisecond; a failover
-/// takes seconds.
+/// Bounds of the histogram, in seconds. A local engine takes under a millisecond, a failover seconds.
 const BUCKETS: [f64; 13] = [
     0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
 ];

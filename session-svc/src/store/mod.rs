@@ -1,7 +1,7 @@
 //! The store port: what sessions need from a store.
 //!
-//! A store receives hashed names and sealed payloads, never a session ID, a token or a claim. Every adapter
-//! passes the same contract suite.
+//! Stores receive hashed names and sealed payloads, never session IDs, tokens or claims. All adapters pass
+//! the same contract suite.
 //!
 //! Invariants
 //! - A write is acknowledged only when it survives the failures that the adapter promises to survive.
@@ -29,8 +29,8 @@ pub use self::open::{OpenError, open, open_from};
 
 pub use crate::session::Name;
 
-/// A sealed record: a session, a mark of an ending, or a note of a revocation or an event. A store cannot
-/// distinguish them.
+/// A sealed record: a session, a mark of an ending, or a note of a revocation or an event. Stores see no
+/// difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its key: a session's handle, or a one-way hash.
@@ -41,8 +41,8 @@ pub struct Record {
     pub expires_at_ms: u64,
     /// Order within an index: creation time in milliseconds since the Unix epoch. Never changes.
     pub created_at_ms: u64,
-    /// The indexes of the record's last write; none for a mark. The first one, the session's user, lists in
-    /// the order of creation.
+    /// The indexes of the record's last write; none for a mark. The first, the session's user, lists by
+    /// creation.
     pub indexes: Vec<Name>,
     /// The sealed content.
     pub payload: Vec<u8>,
@@ -150,8 +150,8 @@ pub enum StoreError {
 /// Keeps sealed sessions, leases and published events.
 #[async_trait]
 pub trait SessionStore: Send + Sync + 'static {
-    /// The same store for one worker, with its own connection, made on the worker that first uses it. `None`
-    /// for a store without connections.
+    /// The same store for one worker, with its own connection, made on first use. `None` for a store without
+    /// connections.
     fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
         None
     }
@@ -166,8 +166,7 @@ pub trait SessionStore: Send + Sync + 'static {
     }
 
     /// Inserts a record and publishes `event`, unless the record `barrier` exists. This is one step only if
-    /// one server has both. Otherwise a barrier that appears in between is missed, so the caller has to check
-    /// again.
+    /// one server has both. Otherwise it may miss a new barrier, so the caller has to check again.
     async fn insert_unless(
         &self,
         barrier: Option<Name>,

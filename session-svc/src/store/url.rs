@@ -8,8 +8,7 @@
 //! redis-cluster://[user:password@]h1:p,h2:p            rediss-cluster:// with TLS
 //! ```
 //! Query parameters: `ca_file`, `cert_file` and `key_file` (TLS; PEM files), `db` (Sentinel), `sentinel_user`
-//! and `sentinel_password` (Sentinel), `prefix` (of all keys). User names, passwords and values are
-//! percent-encoded.
+//! and `sentinel_password` (Sentinel), `prefix` (of all keys). All values are percent-encoded.
 //!
 //! Invariant: neither `Debug` nor an error ever shows a password, and no error repeats the address.
 

@@ -6,8 +6,7 @@ use std::fmt;
 use base16ct::HexDisplay;
 use chassis::random::NoRandomness;
 
-/// Bytes of a key's fingerprint: enough for the few keys of a ring. If two keys have the same one, both are
-/// tried.
+/// Bytes of a key's fingerprint: enough for the few keys of a ring. If two keys share one, both are tried.
 pub(crate) const KEY_ID_BYTES: usize = 4;
 
 /// A key's fingerprint, which every sealed text contains. It identifies the key and reveals nothing about it.

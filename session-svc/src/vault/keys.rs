@@ -1,5 +1,4 @@
-//! The key ring: one key seals, all keys open. A key added while the service runs waits before it seals
-//! ([`Ring`]).
+//! The key ring: one key seals, all keys open. A key added at run time waits before it seals ([`Ring`]).
 //!
 //! Invariants: a key is 32 bytes. No key shows in `Debug` or in an error. A key's id is a hash: it identifies
 //! the key and reveals nothing about it.

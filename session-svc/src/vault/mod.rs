@@ -2,8 +2,7 @@
 //!
 //! A sealed text is `format (1) | key id (4) | nonce (12) | ciphertext and tag`, by AES-256-GCM. Our
 //! processors have AES in hardware; elsewhere ring uses constant-time code. Each record name has its own key
-//! (HKDF-SHA256 of the ring's key and the name). Random 96-bit nonces thus stay far below their limit, even
-//! with many sessions per ring key.
+//! (HKDF-SHA256 of the ring's key and the name). Random 96-bit nonces thus stay far below their limit.
 //!
 //! Invariants
 //! - Purpose, name and version of a text are authenticated, each with its length. A record that was swapped,
@@ -121,8 +120,7 @@ impl Vault {
     }
 }
 
-/// The data that a text is bound to: every part with its length, so that different tuples never have the same
-/// bytes.
+/// The data that a text is bound to: every part with its length, so that different tuples differ in bytes.
 fn bound_to(purpose: &str, name: &str, version: u64) -> Vec<u8> {
     let mut bound = Vec::with_capacity(1 + 8 * 3 + purpose.len() + name.len());
     bound.push(FORMAT);

@@ -1,7 +1,6 @@
 //! Stores a user's claims without a leading "sub", because the session has the subject.
 //!
-//! The text is restored byte for byte. Shortened claims begin with a comma or a closing brace, unlike any
-//! JSON object.
+//! The restored text is byte-exact. Shortened claims begin with a comma or closing brace, unlike JSON.
 
 use serde_json::Value;
 

@@ -1,8 +1,7 @@
-//! Reports records that need a key this replica does not have: a counter, and one log record a minute for
-//! each key.
+//! Reports records that need a key this replica does not have: a counter, and a log record per key and
+//! minute.
 //!
-//! Invariant: a damaged record may name any key, so the report knows a few keys and counts all others
-//! together.
+//! Invariant: a damaged record may name any key, so the report has a few keys and one counter for others.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

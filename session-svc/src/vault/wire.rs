@@ -3,8 +3,7 @@
 //! Invariants
 //! - Field numbers are never reused. A new field is optional, and gets the next number of the session's own
 //!   message. Replicas of two releases can thus read each other's sessions during a rollout.
-//! - Fields that a newer release added are kept and written back unchanged. The inner messages get no new
-//!   fields.
+//! - Fields that a newer release added are kept and written back unchanged. Inner messages are closed.
 //!
 //! Deliberately absent: the handle and the version, which the record's name and version already give.
 

@@ -18,8 +18,7 @@ const QUESTIONS: u32 = 3;
 /// Most questions in flight. More would mean that nothing arrives for longer than a stream may be silent.
 const IN_FLIGHT_MAX: usize = 8;
 
-/// A late stream is current again when its state is younger than this fraction of the greatest age. This
-/// prevents flapping.
+/// A late stream is current again when its state is younger than this part of the greatest age (hysteresis).
 const TRUSTED_AGAIN_PARTS: u32 = 2;
 
 /// The freshness of one stream.

@@ -1,10 +1,9 @@
 //! Continuous watching: streams resume where they ended, and report possible gaps.
 //!
 //! Invariants
-//! - Between two `Connected` without a `Missed` in between, every event of the sessions watched was
-//!   delivered.
+//! - Between two `Connected` without a `Missed`, every event of the watched sessions was delivered.
 //! - A stream is lost if it is silent for `ClientSettings::watch_silence`, even if its connection looks open.
-//!   It is also lost if its state is older than that, even if bytes arrive.
+//!   The same holds for an older state, even if bytes arrive.
 //! - There is no buffer for a slow consumer: the service sends only as fast as the consumer reads.
 
 mod each;
@@ -20,8 +19,7 @@ use crate::v1::SessionEvent;
 /// An item of a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchItem {
-    /// The name resolves to this replica, and nothing was received from it yet. Only if replicas are watched
-    /// one by one.
+    /// The name resolves to this replica; nothing was received yet. Only if replicas are watched one by one.
     Found,
     /// The replica is connected, and everything up to here was delivered. Repeated after every `Lost`.
     Connected,

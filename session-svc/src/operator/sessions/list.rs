@@ -142,8 +142,7 @@ fn row(session: &Session) -> [String; 6] {
     ]
 }
 
-/// Lines of aligned columns. Control and direction characters become `·`, so that no text controls the
-/// terminal.
+/// Lines of aligned columns. Control and direction characters become `·`, to protect the terminal.
 fn table(rows: impl Iterator<Item = [String; 6]>) -> String {
     let rows: Vec<[String; 6]> = std::iter::once(HEAD.map(str::to_owned))
         .chain(rows)

@@ -1,8 +1,7 @@
 //! `sessions`: lists and ends users' sessions of a running service.
 //!
 //! Invariants
-//! - The answer goes to standard output, for people or with `--json` as one document. All else goes to
-//!   standard error.
+//! - The answer, a text or with `--json` one document, goes to standard output; all else to standard error.
 //! - Text from a browser or a provider cannot control the terminal, not even in JSON.
 
 mod end;

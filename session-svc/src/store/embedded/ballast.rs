@@ -46,8 +46,7 @@ impl Ballast {
         Self { path: path.into() }
     }
 
-    /// Reserves all of it if the disk has room for it and for some sessions. Returns what there is room for
-    /// then.
+    /// Reserves all of it if the disk has room for it and some sessions. Returns what there is room for then.
     pub(super) fn hold(&self) -> io::Result<Kind> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
@@ -68,7 +67,7 @@ impl Ballast {
     }
 
     /// Releases half of it, and the other half the next time. Returns what there is room for then; `None` if
-    /// nothing was left to release.
+    /// nothing was left.
     pub(super) fn give_up(&self) -> io::Result<Option<Kind>> {
         let file = match OpenOptions::new().write(true).open(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -1,5 +1,4 @@
-//! The store in one file: crash-safe, for one process, without a server. Also in memory, for tests and first
-//! steps.
+//! The store in one file: crash-safe, for one process, without a server. Also in memory, for tests.
 //!
 //! Invariants
 //! - A write is acknowledged after its commit is on the disk. Writes that arrive during a commit share the
@@ -131,8 +130,8 @@ impl EmbeddedStore {
         self.0.writer.write(Kind::Ending, clear).await
     }
 
-    /// Fails if the store is at its capacity, expired entries not counted. A write of an entry that
-    /// `is_known` finds adds nothing.
+    /// Fails if the store is at its capacity, expired entries not counted. A write of a known entry adds
+    /// nothing.
     async fn check_room(
         &self,
         of: fn(&Holdings) -> usize,
@@ -187,8 +186,7 @@ fn list(
         let Ok(name) = Name::parse(digits) else { continue };
         let found = Entry { name, created_at_ms };
         listing.next = Some(found);
-        // Both are written together. An entry without a record is left from the removal of an unreadable
-        // record.
+        // Both are written together. Only the removal of an unreadable record leaves an entry behind.
         let record = records.get(digits)?;
         let is_live = |bytes: &[u8]| codec::expiry(bytes).is_none_or(|expires_at_ms| now_ms < expires_at_ms);
         if record.is_some_and(|record| is_live(record.value())) {

@@ -192,8 +192,7 @@ impl<'t> Tables<'t> {
         let known = match self.live(name) {
             Ok(Some(known)) => known,
             Err(Error::Corrupted(_)) => {
-                // Its other entries remain: sweeping removes the expiry, and lists skip index entries without
-                // a record.
+                // Its other entries remain: sweeping removes the expiry, and lists skip index entries.
                 self.records.remove(&*name.digits())?;
                 self.publish(event)?;
                 return Err(unreadable());

@@ -1,7 +1,7 @@
 //! Commits queued writes together, and acknowledges them only then.
 //!
-//! Invariant: a commit without room leaves the file unchanged. The ballast is released for the next commit,
-//! which excludes new sessions.
+//! Invariant: a commit without room leaves the file unchanged. The next commit uses ballast, without new
+//! sessions.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -93,8 +93,7 @@ impl Worker {
         }
     }
 
-    /// Commits the writes of a batch that the state allows. Drops the others, whose callers get the state as
-    /// an error.
+    /// Commits the writes of a batch that the state allows. Drops the others, whose callers get an error.
     pub(super) fn commit(&mut self, batch: Vec<Job>) {
         let room = self.room();
         let admitted = batch

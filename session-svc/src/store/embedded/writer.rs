@@ -1,5 +1,4 @@
-//! Passes writes to the [`Worker`], and its state to callers. A file has a writer thread. In memory, callers
-//! write.
+//! Passes writes to the [`Worker`], and its state to callers. A file has a thread; in memory, callers write.
 //!
 //! Invariants
 //! - An acknowledgement follows a commit on the disk. A failed commit is an error.
@@ -22,8 +21,7 @@ use super::worker::Worker;
 /// Most queued writes: a few commits' worth. With more, the disk is too slow and callers get an error.
 const QUEUE: usize = 4_096;
 
-/// Attempts for a write that can do without room. The commit that finds no room rolls back all writes that
-/// share it.
+/// Attempts for a write that can do without room. A commit without room rolls back all its writes.
 const ATTEMPTS: usize = 4;
 
 pub(super) type Acknowledge = Box<dyn FnOnce() + Send>;
@@ -109,8 +107,7 @@ impl Writer {
         let (answer, answered) = oneshot::channel();
         let apply: Apply = Box::new(move |tables| {
             let outcome = match apply(tables) {
-                // This write found an unreadable record before it wrote, or removed it: the other writes
-                // continue.
+                // An unreadable record was found before any write, or removed: other writes continue.
                 outcome @ (Ok(_) | Err(Error::Corrupted(_))) => outcome.map_err(store_error),
                 Err(error) => return Err(error),
             };

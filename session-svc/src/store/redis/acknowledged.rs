@@ -12,24 +12,20 @@ use super::RedisShared;
 use super::answers::unavailable;
 use crate::store::{Name, StoreError};
 
-/// Replicas that must have an ending: the recommended `min-replicas-to-write`, because one of them becomes
-/// the master.
+/// Replicas that must have an ending: the recommended `min-replicas-to-write`, one of which becomes master.
 const WANTED: usize = 1;
 
-/// Longest wait for a replica: far above a round trip between zones, below the wait of connections for an
-/// answer.
+/// Longest wait for a replica: far above a round trip between zones, below `ANSWER_TIMEOUT`.
 const ACKNOWLEDGE_MS: u64 = 500;
 
-/// Whether the master of this key requires replicas: only then INFO reports its good replicas. False if the
-/// user lacks the right to INFO.
+/// Whether the master requires replicas: only then INFO counts good ones. False without the right to INFO.
 const IS_HELD: &str = r"
 local info = redis.pcall('INFO', 'replication')
 return type(info) == 'string' and string.find(info, 'min_slaves_good_slaves', 1, true) and 1 or 0
 ";
 
-/// Returns 1 if a record exists. Otherwise writes a key to be acknowledged, and removes it. DEL comes first:
-/// a server without memory rejects SET only as the script's first write, and sessions must end when it is
-/// full.
+/// Returns 1 if a record exists. Otherwise writes and removes a key to be acknowledged. DEL comes first: a
+/// server without memory rejects SET only as the first write, and sessions must still end.
 const PROBE: &str = r"
 for _, key in ipairs(KEYS) do if redis.call('EXISTS', key) == 1 then return 1 end end
 redis.call('DEL', KEYS[1])

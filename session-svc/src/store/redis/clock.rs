@@ -16,8 +16,7 @@ const MEASURE_EVERY: Duration = Duration::from_millis(250);
 /// After this long, any answer is better than the last measurement, perhaps from another server.
 const OUTDATED: Duration = Duration::from_secs(5);
 
-/// Two clocks diverge by less than 1/`APART_ONE_IN`. Operating systems correct a clock by at most 500 in a
-/// million.
+/// Two clocks diverge by less than 1/`APART_ONE_IN`. Systems correct at most 500 in a million.
 const APART_ONE_IN: i64 = 2_000;
 
 /// Follows the server's clock.

@@ -89,8 +89,7 @@ impl EventFeed {
         Ok(self.newest().await?.to_string())
     }
 
-    /// In a cluster, the candidate streams for a write to this record: the script uses the first one on its
-    /// node.
+    /// The candidate streams in a cluster for a write to this record: the script uses the first on its node.
     pub(super) fn near(&self, name: Name) -> Vec<Vec<u8>> {
         if self.streams.len() == 1 {
             return Vec::new();

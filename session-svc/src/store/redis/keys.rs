@@ -79,8 +79,7 @@ impl KeyNames {
         self.key(LEASE, b"nobody's")
     }
 
-    /// Keys that are never there, for replicas to acknowledge a write. In a cluster, one next to each stream
-    /// of events.
+    /// Keys for replicas to acknowledge a write, never kept. In a cluster, one next to each stream.
     pub(super) fn probes(&self, scattered: bool) -> Vec<Vec<u8>> {
         let probe = self.key(PROBE, b"");
         if scattered {

@@ -3,25 +3,23 @@
 //! Keys, all below one prefix:
 //! ```text
 //! sNAME   a record as `codec` writes it, expiring at its time
-//! i{XXXX} the indexes whose names begin with these digits: sorted set of entries scored by their record's expiry, see `keys`
-//! o{XXXX} the entries of a large one in the order of creation
+//! i{XXXX} the indexes whose names begin with these digits: sorted set of entries by expiry, see `keys`
+//! o{XXXX} the entries of a large index by creation
 //! lNAME   a lease: "serial:holder"
 //! mNAME   a remembered value
 //! e       the stream of published events
-//! e{N}    in a cluster instead: the streams its events are divided into, see `partitions`
-//! w       never there: what replicas acknowledge is written here and removed; in a cluster one key beside each stream
+//! e{N}    in a cluster instead: one stream for each of the `partitions`
+//! w       written and removed for replicas to acknowledge; in a cluster one key next to each stream
 //! ```
 //!
 //! Invariants
 //! - A load, a page of a list and a write each take one round trip. In a cluster, keys live on different
 //!   nodes, so writes that touch indexes take more.
-//! - On one server or with Sentinels, a write, its index entries and its event are one script: all or
-//!   nothing.
+//! - On one server or with Sentinels, a write, its index entries and its event are one atomic script.
 //! - The time is the server's: keys expire by it, and `now_ms` follows it (see `clock`).
 //! - An index cannot leak: entries are scored by their record's expiry. Every write to a set trims expired
 //!   entries, and the set itself expires with its last entry.
-//! - A list costs a page. A small set is read at once; in a large one, a list is a range of the set that
-//!   orders entries.
+//! - A list costs a page. A small set is read at once; a large one is read by range.
 //! - Fences come from the server's clock in microseconds. They grow unless that clock is set back, and the
 //!   version check rejects every stale write anyway.
 //!
@@ -31,9 +29,8 @@
 //!
 //! The script of the write publishes the event in a stream on the same node. If the node has none of the
 //! candidate streams (fragmented or migrating slots), the event follows the write. If that fails, it is
-//! retried for a while, and listeners, cut off from the same node, know it. If the answer to a write was
-//! lost, listeners learn of a possible gap. An event is lost only if the replica dies between such a write
-//! and its event.
+//! retried for a while; listeners, cut off from the same node, know it. After a lost answer to a write,
+//! listeners learn of a possible gap. An event is lost only if the replica dies in between.
 //!
 //! Deliberately absent: reads from replicas, which could return an ended session.
 

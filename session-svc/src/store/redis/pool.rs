@@ -4,8 +4,7 @@
 //! - A call takes the pool's only object, clones its multiplexed handle and returns the object. It does so
 //!   without a command, before it sends anything (docs/decisions/redis-connections.md).
 //! - The worker that uses the object makes it, so that neither request nor answer wakes another thread.
-//! - Every wait is bounded. While the server is away, one call at a time tries to connect, and the others
-//!   fail at once.
+//! - Every wait is bounded. While the server is away, one call tries to connect; others fail at once.
 //! - If an object's server failed, became a replica or is no longer the Sentinels' master, the pool replaces
 //!   the object. An idle object is checked before its next use: a load balancer drops idle connections
 //!   silently, and writes are not retried.
@@ -202,8 +201,7 @@ impl WorkerConnection {
         self.0.manager().source().report_break();
     }
 
-    /// A separate connection for a listener that waits for up to `answer_timeout`, to the server that has
-    /// this key.
+    /// A separate connection for a listener, to the server of this key; waits for up to `answer_timeout`.
     pub(super) async fn listener(
         &self,
         key: &[u8],

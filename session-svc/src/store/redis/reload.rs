@@ -1,8 +1,7 @@
 //! Certificates and passwords that change while the service runs.
 //!
 //! Invariant: unusable settings change nothing, and new ones are used once a connection with them succeeds.
-//! Deliberately absent: another kind of store, database or prefix, which has other sessions and needs a
-//! restart.
+//! Deliberately absent: changing the kind of store, database or prefix, which needs a restart.
 
 use std::error::Error;
 use std::mem::discriminant;

@@ -22,14 +22,12 @@ use super::pool::WorkerConnection;
 /// its last entry. `mode` is a condition of ZADD or empty. The set by creation stays empty while the first
 /// one is small. It gets all entries when the first one becomes large, and each new one from then on.
 ///
-/// `enter_all` adds a record to its indexes, whose sets begin at the third of `KEYS`. Members begin at
-/// `ARGV[at]`.
+/// `enter_all` adds a record to its indexes: sets from `KEYS[3]` on, members from `ARGV[at]` on.
 ///
 /// `publish` publishes in the stream `key`. In a cluster, it uses the first stream from `ARGV[at]` on that
 /// this node has. It returns whether it did.
 ///
-/// `holder_of` returns the holder's name from the value of a lease ("serial:holder"), or nothing without a
-/// lease.
+/// `holder_of` returns the holder in the value of a lease ("serial:holder"); nothing without a lease.
 const LIBRARY: &str = r"
 local small = 128
 local function now()
@@ -152,8 +150,8 @@ return {is_small and 1 or 0, ends}
 ",
 );
 
-/// KEYS: the sets of an index, by expiry and by creation. ARGV: expiry, index member. For clusters. An
-/// entry's expiry never moves back.
+/// KEYS: the sets of an index, by expiry and by creation. ARGV: expiry, index member. For clusters. Expiry
+/// never moves back.
 pub(super) static ENTER: Stored = Stored::new("enter", "enter(KEYS[1], KEYS[2], 'GT', ARGV[1], ARGV[2])");
 
 /// ARGV: holder, milliseconds. Returns the serial, or nothing if another caller holds the lease.

@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //! - The service asks every Sentinel a few times a second, and at once when one of them announces a change.
-//! - A server is the master only while answers of a majority are younger than `FRESH`. Otherwise there is no
-//!   known master: calls fail at once, and sessions stay unchanged.
+//! - A server is the master only while answers of a majority are younger than `FRESH`. Otherwise calls fail
+//!   at once.
 //! - Every failover has a greater configuration epoch than earlier ones (Redis Sentinel, "Configuration
 //!   epochs"). Of the answers of a majority, those with the greatest epoch count.
 //! - A master that is about to be replaced is not used: the failover would undo writes that it acknowledges.
@@ -261,8 +261,7 @@ impl Sentinel {
         Ok(())
     }
 
-    /// Subscribes to the Sentinel's announcements, if the Sentinel permits it. Answers alone are enough, but
-    /// slower.
+    /// Subscribes to the Sentinel's announcements, if the Sentinel permits it. Optional, but faster.
     async fn subscribe(&self) -> Option<PubSubStream> {
         let subscribing = async {
             let mut listener = self.client.get_async_pubsub().await?;

@@ -124,8 +124,7 @@ impl ConnectionSource {
         })
     }
 
-    /// Makes a connection whose answers may take up to `answer_timeout`. With Sentinels, it also returns the
-    /// server.
+    /// Makes a connection whose answers may take up to `answer_timeout`. Returns its server, with Sentinels.
     pub(super) async fn connect(
         &self,
         answer_timeout: Duration,
@@ -203,8 +202,7 @@ impl ConnectionSource {
     }
 }
 
-/// Asks a server whether it is a master. A server that does not permit or know the command counts as a
-/// master.
+/// Asks a server whether it is a master. Without the command or the right, it counts as one.
 pub(super) async fn is_master(mut connection: MultiplexedConnection) -> RedisResult<bool> {
     match redis::cmd("ROLE").query_async(&mut connection).await {
         Ok(role) => Ok(matches!(role, Role::Primary { .. })),
@@ -233,8 +231,7 @@ pub(super) fn connection_config(answer_timeout: Duration) -> AsyncConnectionConf
         .set_response_timeout(Some(answer_timeout))
 }
 
-/// Reads the certificates and builds the clients without connecting, so that unusable settings fail at the
-/// start.
+/// Reads the certificates and builds the clients without connecting, to reject bad settings at the start.
 pub(crate) fn check(settings: &RedisSettings) -> Result<(), SetupError> {
     let certificates = settings.tls.as_ref().map(certificates).transpose()?;
     clients(settings, certificates.as_ref())?;

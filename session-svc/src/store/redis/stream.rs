@@ -34,12 +34,10 @@ const READ_TIMEOUT: Duration = READ_WAIT.saturating_add(LATE);
 /// Pause before connecting again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a new listener waits for the reader to connect. In a cluster over TLS, this means some thirty
-/// handshakes.
+/// How long a new listener waits for the reader to connect. A cluster needs some thirty handshakes.
 const FIRST_CONNECTED: Duration = Duration::from_secs(5);
 
-/// The fraction of the kept events that a slow listener may lag in memory. Beyond it, the listener reads the
-/// stream.
+/// The fraction of the kept events that a slow listener may lag in memory. Beyond it, it reads the stream.
 const BEHIND_ONE_IN: u64 = 8;
 
 /// Entries read at a time.
@@ -261,8 +259,7 @@ async fn begin(shared: &StreamFeed) -> RedisResult<(CheckedConnection, Id)> {
     Ok((connection, last))
 }
 
-/// Returns an answer that came within `bound` of its question. An answer that this process read late, because
-/// it was suspended, fails too.
+/// Returns an answer that came within `bound` of its question. Also fails if this process was suspended.
 async fn in_time<T>(bound: Duration, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
     let sent_at = Instant::now();
     match tokio::time::timeout(bound, answer).await {

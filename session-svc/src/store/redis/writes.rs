@@ -10,8 +10,7 @@ use super::keys::IndexLocation;
 use super::scripts::{self, Stored, TO_PUBLISH};
 
 impl RedisStore {
-    /// Inserts a record unless `barrier` exists. In a cluster the barrier may be on another node, which this
-    /// does not see.
+    /// Inserts a record unless `barrier` exists. In a cluster it may miss one on another node.
     pub(super) async fn insert_record(
         &self,
         record: &Record,
@@ -128,8 +127,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// In a cluster: removes a record from its indexes. If that fails, listings and expiry remove the
-    /// entries.
+    /// In a cluster: removes a record from its indexes. If that fails, the entries expire.
     async fn leave(&self, record: &Record) {
         if self.shared.scattered {
             for location in self.locations(record) {
@@ -149,8 +147,7 @@ impl RedisStore {
     }
 }
 
-/// The last instant that the server represents exactly, some 285,000 years from now, because scores are
-/// doubles.
+/// The last instant that the server represents exactly, some 285,000 years from now (scores are doubles).
 const LATEST_MS: u64 = (1 << 53) - 1;
 
 fn expiry(record: &Record) -> u64 {
