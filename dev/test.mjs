@@ -306,7 +306,7 @@ if (unknown.length > 0) {
  * Suites without time limits of their own run next to others that mostly wait, in a process with low priority. Its output comes at its end.
  * Those that ask cargo for the services come first: later the images hold cargo's lock.
  */
-const BESIDE = { first: 'web', last: 'browser', suites: ['settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples'] };
+const BESIDE = { first: 'rust', last: 'browser', suites: ['settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples'] };
 
 /** With these two among the suites, the images are made from the first one on. `make run`, which asks cargo for the services, comes before. */
 const IMAGES_BESIDE = ['product', 'pods'];
