@@ -52,6 +52,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for file in &mut reflected.file {
         file.source_code_info = None;
     }
-    std::fs::write(out.join("descriptors.bin"), reflected.encode_to_vec())?;
+    // Rewriting the same bytes would make Cargo compile every crate that depends on this one.
+    let (file, bytes) = (out.join("descriptors.bin"), reflected.encode_to_vec());
+    if std::fs::read(&file).ok().as_deref() != Some(&bytes[..]) {
+        std::fs::write(file, bytes)?;
+    }
     Ok(())
 }
