@@ -1,67 +1,70 @@
-# What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
+# The commands of this repository; `make help` lists them. The work is done in dev/*.mjs.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test providers mutants lint fmt gen docs images sbom reproducible k8s pods bench bench-quick screenshots flood failover chaos
+.PHONY: help run run-redis test docs lint fmt gen k8s pods providers images sbom reproducible screenshots bench bench-quick flood failover chaos mutants
 
-help: ## lists the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help:
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5) ":"} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## builds and starts everything on this machine with the embedded store; Ctrl-C stops it
+##@ Start here
+run: ## build and start everything on this machine, with an embedded store; Ctrl-C stops it
 	@exec node dev/run.mjs
 
-run-redis: ## the same on Redis, with two edges and two session services
+run-redis: ## the same with Redis, two edges and two session services
 	@exec node dev/run.mjs --redis
 
-test: ## every test: Rust, web, provider, Python, browser, Kubernetes; closes on a count
+test: ## run every test; installs what they need and ends with a count
 	@exec node dev/test.mjs
 
-providers: ## signs people in at every provider there is, and writes the tables of docs/providers.md
-	@exec node dev/test.mjs --only providers --write-docs
+docs: ## build the documents as a site with search, in target/docs; `node dev/docs.mjs --serve` serves it
+	@exec node dev/docs.mjs
 
-mutants: ## changes the guards of both programs at random places: a test has to fail; SHARD=0/40 is a sample
-	@exec node dev/mutants.mjs --shard $(or $(SHARD),0/40)
-
-lint: ## formatting, clippy, types, generated code
+##@ Check
+lint: ## check formatting, code, dependencies and generated files
 	@exec node dev/lint.mjs
 
-fmt: ## formats Rust and web sources
+fmt: ## format Rust and web sources
 	cargo fmt --all
 	cd web && npm run --silent fmt
 
-gen: ## writes generated code again
+gen: ## write generated code, settings tables, metrics and the Helm chart again
 	@exec node dev/gen.mjs
 
-docs: ## the documents as a site with search, in target/docs (`node dev/docs.mjs --serve` shows it)
-	@exec node dev/docs.mjs
-
-images: ## container images of edge, session service, web app and development provider
-	@exec node dev/images.mjs
-
-sbom: ## what the images are made of, as CycloneDX bills of materials under target/sbom
-	@exec node dev/sbom.mjs
-
-reproducible: ## builds both programs and the web app twice, in different places, and compares every byte
-	@exec node dev/reproducible.mjs
-
-k8s: ## renders and validates the Kubernetes manifests
+k8s: ## render and validate the Kubernetes manifests
 	@exec node dev/test.mjs --only kubernetes
 
-pods: ## the manifests as real pods: a sign-in, rollouts, a killed process, a lost master of Redis
+pods: ## run the manifests as pods: sign-in, rollouts, a killed process, a lost Redis master
 	@exec node dev/test.mjs --only pods
 
-flood: ## every attack on the edge at once for a minute, under the memory limit of its pod; prints what others noticed
-	@exec node dev/flood.mjs
+providers: ## sign in at every provider and write the tables of docs/providers.md
+	@exec node dev/test.mjs --only providers --write-docs
 
-failover: ## masters of Redis replaced under load, ten times in each way; prints what it cost
-	@exec node dev/failover.mjs
+images: ## build the container images
+	@exec node dev/images.mjs
 
-chaos: ## people and faults from seeds, half a minute each, and an oracle for every answer: SEED=1 SEEDS=20 SECONDS=30
-	@exec node dev/chaos.mjs --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,20)) --seconds $(or $(SECONDS),30)
+sbom: ## list what the images contain, as CycloneDX files in target/sbom
+	@exec node dev/sbom.mjs
 
-bench: ## measures everything in 20 minutes, beside bounds; writes docs/performance.md
+reproducible: ## build everything twice in different places and compare every byte
+	@exec node dev/reproducible.mjs
+
+screenshots: ## take the pictures of the documents
+	@exec node dev/screenshots.mjs
+
+##@ Experiments
+bench: ## measure everything in 20 minutes and write docs/performance.md
 	@exec node bench/run.mjs
 
-bench-quick: ## measures what a change is likely to move, in three minutes; records nothing
+bench-quick: ## measure what a change is likely to move, in three minutes; records nothing
 	@exec node bench/run.mjs --quick
 
-screenshots: ## makes the pictures of the documents
-	@exec node dev/screenshots.mjs
+flood: ## run every attack on the edge at once for a minute and print what other users noticed
+	@exec node dev/flood.mjs
+
+failover: ## replace Redis masters under load, ten times each way, and print the cost
+	@exec node dev/failover.mjs
+
+chaos: ## run users and random faults from seeds and check every answer: SEED=1 SEEDS=20 SECONDS=30
+	@exec node dev/chaos.mjs --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,20)) --seconds $(or $(SECONDS),30)
+
+mutants: ## change guards at random places, a test has to fail: SHARD=0/40 is a sample
+	@exec node dev/mutants.mjs --shard $(or $(SHARD),0/40)
