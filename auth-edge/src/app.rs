@@ -1,6 +1,6 @@
-//! What the edge is made of, put together once. Does no IO; only the start and the table of routes know it.
+//! The state of the edge, built once. Does no IO; only the start and the table of routes use it.
 //!
-//! Everything here may be lost: a restarted edge goes on where the last one stopped.
+//! All of this state may be lost: a restarted edge continues where the previous one stopped.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ use crate::sign_in::{BACK_CHANNEL_PER_MINUTE, SignIn};
 #[derive(Clone)]
 pub struct App(pub(crate) Arc<AppState>);
 
-/// What each room of the edge works with.
+/// The state of each module of the edge.
 #[derive(Clone)]
 pub(crate) struct AppState {
     settings: Arc<EdgeSettings>,
@@ -52,7 +52,7 @@ pub(crate) struct AppState {
 }
 
 impl App {
-    /// Puts the edge together: from what all rooms share, and what single rooms need besides the settings.
+    /// Builds the edge from its settings, the shared state, and the parts that single modules need.
     #[must_use]
     pub(crate) fn new(
         settings: EdgeSettings,
@@ -135,7 +135,7 @@ impl App {
         }))
     }
 
-    /// The same edge for a worker: connections and references of its own, which no other core touches.
+    /// The same edge for one worker, with its own connections and references. No other core touches them.
     #[must_use]
     pub(crate) fn for_worker(&self) -> Self {
         let mut app = AppState::clone(&self.0);
@@ -159,10 +159,10 @@ impl App {
         &self.0.settings
     }
 
-    /// Registers gauges of the streams that are open.
+    /// Registers the gauges of open streams.
     ///
     /// # Errors
-    /// They are registered already.
+    /// The gauges are already registered.
     pub(crate) fn measure_streams(&self, registry: &Registry) -> Result<(), prometheus::Error> {
         let one = |name, help, count: Box<dyn Fn() -> usize + Send + Sync>| {
             let gauge = SampledGauge::new(name, help, &[], move |gauges| {
@@ -184,13 +184,13 @@ impl App {
         )
     }
 
-    /// How far the edge has stopped, which its listener says.
+    /// How far the edge has stopped, as its listener reports it.
     #[must_use]
     pub fn stopping(&self) -> &Stopping {
         &self.0.gateway.stopping
     }
 
-    /// How many sessions have streams that are open.
+    /// The number of sessions with open streams.
     #[must_use]
     pub fn streaming_sessions(&self) -> usize {
         self.0.gateway.sessions.streams.sessions()

@@ -1,15 +1,15 @@
-//! auth-edge: what browsers talk to. It signs people in and out at an OpenID provider, keeps their session in a cookie that
-//! means nothing by itself, and guards the pages and APIs that lie behind it.
+//! auth-edge: the server that browsers talk to. It signs users in and out at an OpenID provider and keeps
+//! their session in a cookie that means nothing by itself. It guards the pages and APIs behind it.
 //!
-//! One request: layer (host, limits) → route → guard (CSRF; the cookie's signature; the session, from memory or by
-//! `GetSession`, and `RollSession` when that is due) → handler or upstream. Before an answer renews the cookie, `GetSession`
-//! once more, unless an ending would have been heard (docs/architecture.md, "One request"). `routes.rs`, top to bottom, is
-//! what the edge does.
+//! One request: layer (host, limits) → route → guard (CSRF; the cookie's signature; the session, from memory
+//! or by `GetSession`; `RollSession` when that is due) → handler or upstream. Before an answer renews the
+//! cookie, the edge calls `GetSession` again, unless it is sure to receive the end of a session
+//! (docs/architecture.md, "One request"). `routes.rs` lists, top to bottom, all that the edge does.
 //!
 //! Invariants
-//! - Whatever the edge holds in memory may be lost at any time.
-//! - No token reaches a browser, but by the access-token route, which is off by default.
-//! - A backend that is down signs nobody out.
+//! - The edge may lose all that it holds in memory at any time.
+//! - No token reaches a browser, except by the access-token route, which is off by default.
+//! - An outage of a backend does not sign users out.
 //!
 //! Deliberately absent: storage.
 

@@ -1,11 +1,11 @@
-//! The edge as a program: settings in, requests answered, drained at the end. All of it is in the library.
+//! The edge as a program: reads settings, answers requests, drains at the end. The library holds all of it.
 
 use std::process::ExitCode;
 
 use auth_edge::doctor::DOCTOR;
 use auth_edge::{settings, start};
 
-/// Every request makes and frees many small pieces (docs/decisions/workers.md).
+/// Every request allocates and frees many small objects (docs/decisions/workers.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,11 +1,11 @@
-//! What the edge answers, top to bottom.
+//! The routes of the edge, top to bottom.
 //!
 //! Invariants
-//! - Below `/api/auth/` there are exactly these routes, whatever the route table says.
-//! - A wrong method touches nothing.
-//! - Every answer has passed the layers at the end.
+//! - Below `/api/auth/` there are exactly these routes. The route table cannot change them.
+//! - A request with a wrong method changes nothing.
+//! - Every answer passes the layers at the end of the router.
 //!
-//! Deliberately absent: any decision.
+//! Deliberately absent: decisions.
 
 use std::sync::Arc;
 
@@ -97,13 +97,13 @@ pub fn router(app: App) -> Router {
         .with_state(app)
 }
 
-/// Envoy's external authorization by gRPC, decided by the routes of [`router`].
+/// Envoy's external authorization over gRPC. The routes of [`router`] decide.
 pub fn ext_authz(app: App) -> Router {
     let behind = Arc::from_ref(&app);
     gateway::ext_authz::routes(behind, router(app))
 }
 
-/// One callback for each provider, in the way it answers: what comes to it can be nobody else's answer.
+/// One callback path for each provider, with the method of its response mode. No other provider uses it.
 fn callbacks(app: &App) -> Router<App> {
     let mut router = Router::new();
     for provider in &app.0.sign_in.providers.all {
@@ -128,7 +128,7 @@ const POST: Methods = (MethodFilter::POST, "POST");
 const GET_HEAD: Methods = (MethodFilter::GET.or(MethodFilter::HEAD), "GET, HEAD");
 const GET_HEAD_POST: Methods = (GET_HEAD.0.or(MethodFilter::POST), "GET, HEAD, POST");
 
-/// Answers these methods; the others get 405 with `Allow`.
+/// Answers these methods, and all others with 405 and `Allow`.
 fn only<H, T>((filter, names): Methods, handler: H) -> MethodRouter<App>
 where
     H: Handler<T, App>,
@@ -136,7 +136,7 @@ where
 {
     let refuse = move || async move { HttpError::MethodNotAllowed(names.into()) };
     let route = on(filter, handler).fallback(refuse);
-    // Otherwise whoever answers GET answers HEAD.
+    // By default, the handler of GET also answers HEAD.
     if names == GET.1 {
         route.on(MethodFilter::HEAD, refuse)
     } else {
@@ -144,7 +144,7 @@ where
     }
 }
 
-/// A route that configuration has switched off is not there at all.
+/// If the configuration switches a route off, the edge answers 404.
 fn if_on(on: bool, route: MethodRouter<App>) -> MethodRouter<App> {
     if on { route } else { any(not_found) }
 }

@@ -1,8 +1,8 @@
-//! From settings to a running edge: put together, listened on, drained.
+//! Builds the edge from its settings, runs its listeners, and drains them at the end.
 //!
 //! Invariants
-//! - Nothing here waits for the provider or the session service, so that the edge starts when they are down.
-//! - Readiness waits for the first answer of the session service and never goes back because of a later outage.
+//! - Nothing here waits for the provider or the session service, so the edge starts while they are down.
+//! - Readiness waits for the first answer of the session service. A later outage does not revoke it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,24 +45,23 @@ use crate::sessions::{OpenStreams, SILENCE_MAX, SessionCache, SessionRepository,
 use crate::settings::{EdgeSettings, STREAMS_MAX, secrets_are_usable};
 use crate::values::forwarded::TrustedProxies;
 
-/// How often the session service is probed.
+/// Pause between two probes of the session service.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Headers of an HTTP/2 request: a few cookies of 4 KiB, and the rest.
+/// Most header bytes of an HTTP/2 request: a few cookies of 4 KiB, and the other headers.
 const HEADER_LIST_BYTES: usize = 16 * 1024;
 
-/// Headers of all open requests of an HTTP/2 connection: a hundred as browsers send them, with a cookie of 4 KiB.
+/// Most header bytes of all open requests of an HTTP/2 connection: a hundred, each with a cookie of 4 KiB.
 const OPEN_HEADER_BYTES: usize = 512 * 1024;
 
-/// Bytes of uploads that were received and not read, of an HTTP/2 connection: 2.5 MB/s over a round trip of 100 ms.
+/// Most unread upload bytes of an HTTP/2 connection: 2.5 MB/s over a round trip of 100 ms.
 const WINDOW_BYTES: u32 = 256 * 1024;
 
-/// Bytes that an HTTP/1.1 connection reads ahead, and again that it writes behind; the head of a request has to fit, as it has to with
-/// servers that applications are used to.
+/// Bytes of an HTTP/1.1 connection's read buffer, and of its write buffer. A request head has to fit.
 const HTTP1_BUFFER_BYTES: usize = 32 * 1024;
 
-/// What a request in flight takes besides its headers: its stream, its task, what its answer is made of. One of a connection is not counted,
-/// nor is the first piece of its answer.
+/// Bytes of a request in flight besides its headers: its stream, its task, its answer. One request of each
+/// connection is not counted, nor is the first piece of its answer.
 const REQUEST_BYTES: usize = 20 * 1024;
 
 /// Why the edge cannot start.
@@ -91,7 +90,7 @@ pub enum StartError {
     Metrics(#[from] prometheus::Error),
 }
 
-/// Runs the edge until it is told to stop.
+/// Runs the edge until shutdown is requested.
 ///
 /// # Errors
 /// What keeps it from starting.
@@ -156,7 +155,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     Ok(())
 }
 
-/// What the listener for browsers takes.
+/// The limits of the listener for browsers.
 fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
     let share = MemoryShare::of(ListenerRole::Main, STREAMS_MAX, memory);
     let trusted = app.0.layer.shared.trusted_proxies.clone();
@@ -182,7 +181,7 @@ fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
     }
 }
 
-/// Tells what all listeners take at most, and what that follows from.
+/// Logs the limits of all listeners, and the memory from which they derive.
 fn log_limits(settings: &EdgeSettings, browsers: &Limits, memory: Option<&Memory>) {
     let bytes = memory.map(|memory| memory.bytes);
     tracing::info!(
@@ -197,7 +196,7 @@ fn log_limits(settings: &EdgeSettings, browsers: &Limits, memory: Option<&Memory
     );
 }
 
-/// Puts the edge together and follows the files its secrets and credentials come from. Needs a tokio runtime.
+/// Builds the edge, and follows changes of its secrets and credentials files. Needs a tokio runtime.
 ///
 /// # Errors
 /// What keeps it from starting.
@@ -278,7 +277,7 @@ fn assertions(settings: &EdgeSettings) -> Option<Assertions> {
     Some(Assertions::new(keys, issuer))
 }
 
-/// What a file of secrets holds that cannot be used.
+/// The file of secrets holds no usable secrets.
 #[derive(Debug, thiserror::Error)]
 #[error("the file holds no usable secrets")]
 struct UnusableSecrets;
@@ -322,26 +321,26 @@ fn session_client(
     Ok(SessionClient::new(client)?)
 }
 
-/// Carries the request's ID and the trace context to the session service.
+/// Sends the request's ID and the trace context to the session service.
 fn annotate(metadata: &mut MetadataMap) {
     let headers: &mut HeaderMap = metadata.as_mut();
     if let Some(origin) = Origin::current() {
         let mut id = id_header(origin.request_id);
-        // No two requests have the same: remembered by the connection, it would only take the place of what repeats.
+        // Each ID is unique: in the connection's header table it would only evict values that repeat.
         id.set_sensitive(true);
         headers.insert(X_REQUEST_ID, id);
     }
     headers.extend(chassis::propagation::outgoing());
 }
 
-/// Tells readiness whether the session service answers, by asking for a session that cannot be there.
+/// Reports to readiness whether the session service answers. Asks for a session that cannot exist.
 async fn probe(client: SessionClient, reached: Condition, shutdown: CancellationToken) {
     let nobody = "0".repeat(32);
     loop {
         let by = Some(get_session_request::By::Handle(nobody.clone()));
         match client.get_session(GetSessionRequest { by }).await {
             Err(error) if error.is_unavailable() => reached.unmet("the session service does not answer"),
-            // Any other answer, a refusal too, is an answer.
+            // Any other answer, even an error, is an answer.
             Ok(_) | Err(_) => reached.met(),
         }
         tokio::select! {

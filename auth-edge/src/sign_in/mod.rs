@@ -1,6 +1,6 @@
 //! Signing in and out: login, callback, logout, and back-channel and front-channel logout.
 //!
-//! Deliberately absent: routing (`routes.rs`) and everything about requests of people who are already signed in.
+//! Deliberately absent: routing (`routes.rs`), and requests of users who are already signed in.
 
 mod authorization_response;
 pub(crate) mod back_channel;
@@ -54,18 +54,18 @@ use crate::sessions::device_binding::DeviceBindings;
 use crate::values::allowed_parameters::AllowedParameter;
 use crate::values::return_to::ReturnTo;
 
-/// Signing in and out.
+/// Settings of sign-in and sign-out.
 #[derive(Clone, Debug)]
 pub(crate) struct SignInSettings {
     /// Path of the login route.
     pub(crate) login_path: String,
-    /// Query parameters of the login route that reach the provider.
+    /// Query parameters of the login route that the edge sends to the provider.
     pub(crate) login_parameters: Vec<AllowedParameter>,
-    /// Where a visitor lands after sign-out.
+    /// The page that a visitor reaches after a sign-out.
     pub(crate) post_logout_redirect: Url,
     /// Further URLs a sign-out may lead to.
     pub(crate) logout_return_to_allowed: Vec<Url>,
-    /// What is sent to the provider at sign-out.
+    /// The request that the edge sends to the provider at sign-out.
     pub(crate) provider_logout: ProviderLogout,
     /// When sign-in reads userinfo.
     pub(crate) userinfo_at_login: UserinfoReading,
@@ -79,7 +79,7 @@ pub(crate) struct SignInSettings {
     pub(crate) frontchannel_logout: bool,
 }
 
-/// What is sent to the provider when somebody signs out.
+/// The request that the edge sends to the provider at sign-out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProviderLogout {
     /// RP-initiated logout at the discovered `end_session_endpoint`.
@@ -90,10 +90,10 @@ pub(crate) enum ProviderLogout {
     Off,
 }
 
-/// What signing in and out is made of.
+/// The state of sign-in and sign-out.
 #[derive(Clone)]
 pub(crate) struct SignIn {
-    /// What other rooms use too.
+    /// State that other modules use too.
     pub(crate) shared: Arc<Shared>,
     /// Settings, as read at the start.
     pub(crate) settings: SignInSettings,
@@ -103,7 +103,7 @@ pub(crate) struct SignIn {
     pub(crate) bindings: Option<DeviceBindings>,
     /// Cookies of pending sign-ins.
     pub(crate) pending: PendingSignIns,
-    /// The route table: what the route requires that a sign-in leads to.
+    /// The route table: what a route requires of a sign-in that leads to it.
     pub(crate) routes: Routes,
     /// Logins per address.
     pub(crate) login_limit: Arc<RateLimiter>,
@@ -111,17 +111,17 @@ pub(crate) struct SignIn {
     pub(crate) callback_limit: Arc<RateLimiter>,
     /// Back-channel logouts per address.
     pub(crate) back_channel_limit: Arc<RateLimiter>,
-    /// Security events per address that were refused.
+    /// Rejected security events per address.
     pub(crate) refused_events_limit: Arc<RateLimiter>,
-    /// Until when the session service receives no security events, as far as this edge knows, by its monotonic clock.
+    /// Until this monotonic time the edge assumes that the session service receives no security events.
     pub(crate) events_off_until_ms: Arc<AtomicU64>,
     /// Audit records that clients can repeat.
     pub(crate) records: Arc<RepeatedRecords>,
     /// Front-channel logouts per address.
     pub(crate) front_channel_limit: Arc<RateLimiter>,
-    /// Permits for calls in the background.
+    /// Permits for background calls.
     pub(crate) background: Arc<Semaphore>,
-    /// Who was here last, where forms are kept.
+    /// Cookies that name the latest user, for kept forms.
     pub(crate) people: PersonCookies,
 }
 
@@ -133,10 +133,10 @@ impl Deref for SignIn {
     }
 }
 
-/// A provider that signs out a whole company may send many; somebody who guesses sends more.
+/// Back-channel logouts per address and minute: enough for a provider that signs out a whole company.
 pub(crate) const BACK_CHANNEL_PER_MINUTE: u64 = 6_000;
 
-/// What loads an address without visiting it starts and finishes no sign-in.
+/// A request that is no navigation neither starts nor finishes a sign-in.
 const NOT_A_VISIT: HttpError = HttpError::Forbidden {
     code: "not_a_navigation",
     words: "Signing in needs a visit to this address, not a request in the background.",
@@ -146,21 +146,21 @@ const NOT_A_VISIT: HttpError = HttpError::Forbidden {
 const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl SignIn {
-    /// Whose request it is: a browser's, or the provider's own.
+    /// The device that sent the request: a browser's, or the provider's own.
     fn device(&self, head: &Parts) -> Device {
         self.shared.device(&head.headers, request::peer(&head.extensions))
     }
 
-    /// The network of the client, by which its requests are limited.
+    /// The client's network. Rate limits count requests per network.
     fn network(&self, head: &Parts) -> Ipv6Addr {
         let peer = request::peer(&head.extensions);
         network(self.trusted_proxies.client_address(peer, &head.headers))
     }
 
-    /// Counts a request among those of its address.
+    /// Counts a request of its address.
     ///
     /// # Errors
-    /// There were too many.
+    /// The address sent too many requests.
     fn admit(&self, (limiter, limit): (&RateLimiter, Limit), head: &Parts) -> Result<(), HttpError> {
         limiter
             .check(self.network(head), self.clock.now_ms())
@@ -168,8 +168,8 @@ impl SignIn {
     }
 }
 
-/// Milliseconds of this edge's clock since `since_ms`, and never more than have passed. Both times are cut to whole milliseconds, so their
-/// difference can be one too many: a logout would seem to be older, and a session younger, than it is.
+/// Milliseconds since `since_ms`, rounded down. Both times are cut to whole milliseconds, so their difference
+/// can be one too high: a logout would seem older, and a session younger, than it is.
 fn elapsed_ms(sign_in: &SignIn, since_ms: u64) -> u64 {
     sign_in
         .clock
@@ -178,25 +178,25 @@ fn elapsed_ms(sign_in: &SignIn, since_ms: u64) -> u64 {
         .saturating_sub(1)
 }
 
-/// A fresh name for one call to the session service, so that repeating it does nothing twice, or a `state`: a random UUID (RFC 9562,
-/// section 5.4).
+/// A new ID for a `state`, or for one call to the session service: a retry with the same ID has no further
+/// effect. It is a random UUID (RFC 9562, section 5.4).
 fn request_id() -> Result<String, NoRandomness> {
     let random = random::bytes::<16>()?;
     Ok(uuid::Builder::from_random_bytes(random).into_uuid().to_string())
 }
 
-/// Logs a fault of our own and hides it.
+/// Logs an internal error. The client receives no details.
 fn internal(error: impl std::error::Error + 'static) -> HttpError {
     tracing::error!(error = &error as &dyn std::error::Error, "fault in the sign-in");
     HttpError::Internal
 }
 
-/// Whether the body says it is a plain form.
+/// Whether the body's content type is a plain form.
 fn is_form(headers: &HeaderMap) -> bool {
     is_of_type(headers, "application/x-www-form-urlencoded")
 }
 
-/// Whether the body says it is of this media type, with or without parameters.
+/// Whether the body has this content type, with or without parameters.
 fn is_of_type(headers: &HeaderMap, media_type: &str) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -212,16 +212,16 @@ async fn form(body: Body, limit: usize) -> Result<String, HttpError> {
     String::from_utf8(bytes.to_vec()).map_err(|_| HttpError::BadRequest("The request's body is not UTF-8."))
 }
 
-/// Where a visitor wanted to go, or the start page.
+/// The visitor's destination, or the start page.
 fn destination(site: &Site, return_to: Option<&ReturnTo>) -> ReturnTo {
     return_to
         .cloned()
         .unwrap_or_else(|| ReturnTo::base(&site.base_url))
 }
 
-/// The redirect to where a visitor wanted to go, with cookies. After a POST it is 303, so that nothing is posted again
-/// (RFC 9700, section 4.12). With a strict session cookie it is a page that goes there by itself: a redirect still counts
-/// as caused by the provider's site, and the browser would leave the new cookie out.
+/// Redirects the visitor and sets cookies. After a POST the status is 303, so the browser posts nothing again
+/// (RFC 9700, section 4.12). With a strict session cookie, a page navigates instead: to browsers, the
+/// provider's site causes a redirect, so they would leave the new cookie out.
 fn landing<const N: usize>(
     sign_in: &SignIn,
     headers: &HeaderMap,
