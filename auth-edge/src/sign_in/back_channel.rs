@@ -1,12 +1,12 @@
-//! Back-channel logout: the provider says who is signed out (OpenID Connect Back-Channel Logout 1.0).
+//! Back-channel logout: the provider reports a sign-out (OpenID Connect Back-Channel Logout 1.0).
 //!
 //! Invariants
-//! - 200 only once the sessions are gone; what fails for a reason of ours can be sent again.
-//! - A token is good once, at whichever replica it arrives, since the session service remembers it.
-//! - Where there are several providers a token is judged by the keys and settings of the issuer it names and of nobody else,
-//!   and ends sessions of that issuer alone.
+//! - The edge answers 200 only once the sessions have ended. After an error of ours the provider can retry.
+//! - All replicas together accept a token once, since the session service remembers it.
+//! - If there are several providers, a token is validated only with the keys and settings of the issuer it
+//!   names. It ends only sessions of that issuer.
 //!
-//! Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
+//! Deliberately absent: cookies, CSRF proof and guards, since a signature authenticates the provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,11 +31,11 @@ use crate::values::refusal::{RefusalReason, SignInStep};
 
 /// Largest body, in bytes: one signed token.
 const MAX_FORM_BYTES: usize = 64 * 1024;
-/// The longest ago the session service takes: a token that waited for longer ends a little more.
+/// Largest `told_ago` that the session service accepts. A token that waited longer may end newer sessions.
 const TOLD_AGO_MAX: Duration = Duration::from_secs(60);
-/// How far the provider's clock may be from ours, in seconds.
+/// Largest difference between the provider's clock and ours, in seconds.
 const CLOCKS_APART_SECS: u64 = 60;
-/// How long a token's `iat` may lie back, plus both clocks' tolerance, in seconds: after that it is refused for its age.
+/// Largest age by `iat` plus the tolerance of both clocks, in seconds: older tokens are rejected anyway.
 const MEMORY_SECS: u64 = 300 + 120;
 
 /// POST of one `logout_token`.
@@ -73,8 +73,8 @@ async fn receive(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response,
     })
 }
 
-/// How old the logout is: since the token arrived, or, if it came before while the session service was away, since it was
-/// issued at the latest.
+/// The age of the logout: the time since the token arrived. If the provider retried after an outage of the
+/// session service, it counts from the latest possible time of issue.
 fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration {
     let arrived = Duration::from_millis(elapsed_ms(sign_in, arrived_ms));
     let issued_at_latest = token.iat.saturating_add(CLOCKS_APART_SECS);

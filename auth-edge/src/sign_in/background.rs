@@ -1,8 +1,8 @@
-//! Calls to the session service that go on after the browser has its answer.
+//! Calls to the session service that continue after the browser has received its answer.
 //!
 //! Invariants
 //! - They are bounded in number and time.
-//! - Each call may be made twice.
+//! - Each call is idempotent: the edge may make it twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use session_proto::client::SessionError;
 
 use crate::sign_in::SignIn;
 
-/// How often a call is made; with the pauses below, for about a quarter of an hour.
+/// Most attempts of a call. With the pauses below they take about a quarter of an hour.
 const TRIES: u32 = 37;
-/// First pause between two tries, doubled up to the longest.
+/// First pause between two attempts, doubled up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// Longest pause between two tries.
+/// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Calls in the background at once.
+/// Most background calls at once.
 pub(crate) const MAX_BACKGROUND: usize = 1024;
 
-/// Makes a call, and keeps trying for a bounded time while the session service or its store is away.
+/// Makes a call, and retries for a bounded time while the session service or its store is unavailable.
 pub(super) fn until_done<F, W>(sign_in: &SignIn, what: &'static str, work: W)
 where
     F: Future<Output = Result<(), SessionError>> + Send,

@@ -1,15 +1,15 @@
-//! Front-channel logout: the provider frames this address in the browser that signs out there (OpenID Connect
-//! Front-Channel Logout 1.0). Off by default.
+//! Front-channel logout: the provider frames this address in the browser that signs out at the provider
+//! (OpenID Connect Front-Channel Logout 1.0). Off by default.
 //!
 //! Invariants
-//! - Without both `iss` and `sid` nothing happens.
-//! - The session is found by them, since a cookie does not travel into a cross-site frame.
+//! - Without both `iss` and `sid` the request has no effect.
+//! - They identify the session, since browsers send no cookie into a cross-site frame.
 //! - Only the provider may frame the answer.
 //!
-//! The caller has proved nothing: a request for a session that is not there leaves no trace, offline tokens stay good, and
-//! each address is rate limited.
+//! The caller is not authenticated. So a request without a matching session leaves no trace, offline tokens
+//! stay valid, and each address has a rate limit.
 //!
-//! Deliberately absent: telling whether there was a session.
+//! Deliberately absent: a sign of whether there was a session.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub(crate) async fn handle(
         let ended =
             ended.map_err(|error| HttpError::session_service_down(&error, "sessions could not be ended"))?;
         let count = ended.ended_count;
-        // Who has proved nothing and ended nothing leaves no trace.
+        // An unauthenticated request that ended no session leaves no trace.
         if count > 0 {
             let device = sign_in.device(&head);
             AuditRecord {

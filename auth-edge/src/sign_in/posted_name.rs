@@ -1,23 +1,23 @@
-//! The name that a provider posts beside the code and nowhere else. Sign in with Apple does so once, when a person first uses
-//! the application.
+//! The name that a provider posts next to the code and nowhere else. Sign in with Apple does so once, when a
+//! user first uses the application.
 //!
 //! Invariants
-//! - The provider has not signed it, so it never replaces a claim of the ID token or of userinfo, and brings names alone.
-//! - It counts only where the scope asks for `name`, which is no scope of OpenID Connect: at other providers nothing is taken from
-//!   a form that passes through the browser.
+//! - The provider does not sign it: it adds only names, and never replaces a claim of ID token or userinfo.
+//! - The edge reads it only if the scope includes `name`, which OpenID Connect does not define. A form passes
+//!   through the browser, so other providers' forms are not read.
 
 use serde_json::{Map, Value};
 
-/// The scope by which an operator asks for it.
+/// The scope with which an operator requests the name.
 const SCOPE: &str = "name";
 
-/// The longest member in bytes: two names and an e-mail address.
+/// The longest `user` member in bytes: two names and an e-mail address.
 const MAX_BYTES: usize = 4096;
 
 /// The longest single name in characters.
 const MAX_NAME_CHARS: usize = 128;
 
-/// The claims of the `user` member, as far as it holds names: `{"name": {"firstName": "Ada", "lastName": "Lovelace"}}`.
+/// The claims from names in the `user` member: `{"name": {"firstName": "Ada", "lastName": "Lovelace"}}`.
 pub(super) fn claims(user: Option<&str>, scope: &str) -> Map<String, Value> {
     let mut claims = Map::new();
     let asked = scope.split(' ').any(|word| word == SCOPE);

@@ -1,12 +1,12 @@
-//! Whether userinfo is worth a request at sign-in: which claims the granted scope promises and the ID token lacks (OpenID Connect
-//! Core 5.4). A provider of the code flow may give them at userinfo alone.
+//! Decides whether a sign-in reads userinfo: if the ID token lacks claims that the granted scope promises
+//! (OpenID Connect Core 5.4). In the code flow a provider may send them only at userinfo.
 //!
 //! Deliberately absent: claims of scopes the standard does not name.
 
 use serde_json::{Map, Value};
 
-/// The scopes that promise claims, and the claims. One of them is enough: nobody has all of a profile, and one without any name says
-/// nothing about who a person is.
+/// Scopes and the claims they promise. One of them is enough: no user has all claims of a profile, but a
+/// profile without any name does not say who the user is.
 const PROMISES: [(&str, &[&str]); 4] = [
     (
         "profile",
@@ -23,7 +23,7 @@ const PROMISES: [(&str, &[&str]); 4] = [
     ("phone", &["phone_number"]),
 ];
 
-/// Whether the scope (separated by spaces) promises claims of which these hold none.
+/// Whether a scope (separated by spaces) promises claims, and `claims` has none of them.
 pub(super) fn lacks_promised_claims(scope: &str, claims: &Map<String, Value>) -> bool {
     let granted = |name: &str| scope.split(' ').any(|one| one == name);
     let holds = |names: &[&str]| {

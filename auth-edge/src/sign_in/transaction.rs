@@ -1,12 +1,12 @@
-//! A transaction: one pending sign-in, kept by the browser alone, sealed in a cookie of its own.
+//! A transaction: one pending sign-in. Only the browser stores it, sealed in its own cookie.
 //!
 //! Invariants
 //! - State, nonce and verifier are fresh, unpredictable and at least 128 bits. One random seed yields all three, so that ten
 //!   pending sign-ins fit into a browser's cookies.
 //! - The return address travels in `state`, sealed for this state alone. The cookie records whether there is one.
-//! - The cookie's name carries an ID derived from the state, so that pending sign-ins never touch each other.
-//! - The value is sealed under the cookie's own name, so that none can be passed off as another.
-//! - It expires on both sides: in the browser and here.
+//! - The cookie's name has an ID derived from the state, so pending sign-ins do not replace each other.
+//! - The seal covers the cookie's name, so no cookie can take the place of another.
+//! - A transaction expires both in the browser and at the edge.
 //!
 //! Deliberately absent: a server-side table.
 
@@ -21,17 +21,17 @@ use crate::sessions::cookies::SessionId;
 use crate::sessions::keys::DerivedKeys;
 use crate::values::return_to::ReturnTo;
 
-/// Random bytes of the seed: what RFC 7636, section 7.1, recommends for the verifier.
+/// Random bytes of the seed: as many as RFC 7636, section 7.1, recommends for the verifier.
 const SEED_BYTES: usize = 32;
 /// Bytes of state and of nonce: 128 bits.
 const STATE_BYTES: usize = 16;
 /// Bytes of the verifier: 43 characters once encoded, the least that RFC 7636 allows.
 const VERIFIER_BYTES: usize = 32;
-/// Bytes of the ID in the cookie's name: enough that no two pending sign-ins meet.
+/// Bytes of the ID in the cookie's name: enough that no two pending sign-ins have the same.
 const ID_BYTES: usize = 9;
-/// Bytes of an issuer's hash: 128 bits, so that no issuer is found that has another's.
+/// Bytes of an issuer's hash: 128 bits, so that no second issuer with the same hash can be found.
 const ISSUER_HASH_BYTES: usize = 16;
-/// How far ahead of ours the clock of the replica that sealed a transaction may be, in milliseconds.
+/// How far the sealing replica's clock may be ahead of ours, in milliseconds.
 const CLOCK_LEAD_MS: u64 = 60_000;
 /// Separates this AAD from any other use of the seal.
 const AAD_LABEL: &[u8] = b"vestibule transaction v4";
@@ -40,14 +40,14 @@ const HINT_LABEL: &[u8] = b"vestibule return address v1";
 /// Stands between the random part of a state and its return address; no base64url text contains it.
 const HINT_SEPARATOR: char = '.';
 
-/// What the cookie of a pending sign-in holds.
+/// The content of the cookie of a pending sign-in.
 #[derive(Clone, PartialEq, prost::Message)]
 #[prost(skip_debug)]
 pub(crate) struct TransactionRecord {
-    /// Yields state, nonce and verifier.
+    /// Derives state, nonce and verifier.
     #[prost(bytes = "vec", tag = "1")]
     seed: Vec<u8>,
-    /// Names the issuer: the beginning of its identifier's SHA-256.
+    /// The issuer: the first bytes of its identifier's SHA-256.
     #[prost(bytes = "vec", tag = "2")]
     issuer: Vec<u8>,
     /// When it began, in milliseconds since the Unix epoch.
@@ -65,8 +65,8 @@ pub(crate) struct TransactionRecord {
     /// The organization requested by this login alone.
     #[prost(string, optional, tag = "7")]
     pub(crate) organization: Option<String>,
-    /// The session the browser had when this began, to be ended by it; kept only where the provider's answer comes without
-    /// the session cookie.
+    /// The browser's session when this sign-in began, which the sign-in ends. Stored only if the provider's
+    /// answer comes without the session cookie.
     #[prost(string, optional, tag = "8")]
     pub(crate) session: Option<String>,
     /// Whether the state carries a return address.
@@ -83,9 +83,9 @@ pub(crate) struct Transaction {
     pub(crate) nonce: String,
     /// The PKCE verifier (RFC 7636).
     pub(crate) verifier: String,
-    /// Where the visitor wanted to go; `None` is the base URL.
+    /// The visitor's destination; `None` is the base URL.
     pub(crate) return_to: Option<ReturnTo>,
-    /// What the cookie holds.
+    /// The content of the cookie.
     pub(crate) record: TransactionRecord,
 }
 
@@ -105,7 +105,7 @@ impl Transaction {
             ..TransactionRecord::default()
         });
         if let Some(return_to) = &return_to {
-            // Path, query and fragment are enough: the origin is the one that the callback comes to.
+            // Path, query and fragment are enough: the callback arrives at the same origin.
             let path = &return_to.url()[Position::BeforePath..];
             let hint = keys.seal(&[HINT_LABEL, begun.state.as_bytes()], path.as_bytes())?;
             begun.state.push(HINT_SEPARATOR);
@@ -131,10 +131,10 @@ impl Transaction {
         }
     }
 
-    /// Takes over the whole state that the provider sent back; `false` if it is not this transaction's.
+    /// Accepts the whole state that the provider sent back; `false` if it belongs to another transaction.
     pub(super) fn accept_state(&mut self, keys: &DerivedKeys, base: &Url, state: &str) -> bool {
         let return_to = open_return_to(keys, base, state);
-        // The name holds 72 bits of the state's hash; this compares all of it, in a time that depends on no secret.
+        // The name holds 72 bits of the state's hash. This compares all of it; the time depends on no secret.
         let is_ours = hash_of_state(&self.state).as_ref() == hash_of_state(state).as_ref();
         let has_hint = state.contains(HINT_SEPARATOR);
         if !is_ours || has_hint != self.record.has_return_to || has_hint != return_to.is_some() {
@@ -145,19 +145,19 @@ impl Transaction {
         true
     }
 
-    /// Whether it was begun at this issuer: no other may answer (RFC 9700, section 4.4.2).
+    /// Whether the sign-in began at this issuer: no other may answer (RFC 9700, section 4.4.2).
     #[must_use]
     pub(super) fn is_at(&self, issuer: &str) -> bool {
         self.record.issuer == hash_of_issuer(issuer)
     }
 
-    /// The session the browser had when this began, where it is kept.
+    /// The browser's session when this sign-in began, if it is stored.
     #[must_use]
     pub(super) fn session(&self) -> Option<SessionId> {
         SessionId::parse(self.record.session.as_deref()?)
     }
 
-    /// Whether its time is over, or it claims to begin in the future.
+    /// Whether the transaction has expired, or its start is in the future.
     #[must_use]
     pub(crate) fn expired(&self, now_ms: u64, duration_secs: u64) -> bool {
         let started_at_ms = self.record.started_at_ms;
@@ -171,8 +171,8 @@ impl Transaction {
         keys.seal(&[AAD_LABEL, cookie_name.as_bytes()], &plain)
     }
 
-    /// Opens what [`Transaction::seal`] made for the cookie of this name.
-    /// Its return address comes with the state ([`Transaction::accept_state`]).
+    /// Opens the output of [`Transaction::seal`] for the cookie of this name.
+    /// The return address comes with the state ([`Transaction::accept_state`]).
     #[must_use]
     pub(crate) fn open(keys: &DerivedKeys, cookie_name: &str, value: &str) -> Option<Self> {
         let plain = keys.open(&[AAD_LABEL, cookie_name.as_bytes()], value)?;
@@ -187,8 +187,8 @@ fn split_state(state: &str) -> (&str, Option<&str>) {
     parts.map_or((state, None), |(random, hint)| (random, Some(hint)))
 }
 
-/// The return address in a state, judged again as any return address is; none if it was not sealed here for this state. It is a hint
-/// where the transaction is gone, since the seal binds it to the state and to nothing else.
+/// The return address in a state, validated again; `None` if it was not sealed here for this state. Without
+/// its transaction it is only a hint, since the seal binds it to nothing but the state.
 pub(super) fn open_return_to(keys: &DerivedKeys, base: &Url, state: &str) -> Option<ReturnTo> {
     let (random, hint) = split_state(state);
     let path = keys.open(&[HINT_LABEL, random.as_bytes()], hint?)?;
@@ -205,7 +205,7 @@ fn hash_of_state(state: &str) -> digest::Digest {
     digest::digest(&digest::SHA256, split_state(state).0.as_bytes())
 }
 
-/// The ID that a transaction's cookie name carries: derived one-way from the state.
+/// The ID in the name of a transaction's cookie, derived one-way from the state.
 #[must_use]
 pub(crate) fn id_of_state(state: &str) -> String {
     URL_SAFE_NO_PAD.encode(&hash_of_state(state).as_ref()[..ID_BYTES])
