@@ -1,13 +1,13 @@
-//! The callback route: the provider's answer becomes a session, or is refused.
+//! The callback route: turns the provider's answer into a session, or rejects it.
 //!
 //! Invariants
-//! - The checks run in the order that [`Callback::finish`] has them, and the first that fails ends it.
-//! - A bad message causes no call to the provider, but for its metadata where only that tells whether `iss` may be left out.
-//! - Each provider has a callback of its own; an answer to a sign-in begun at another one is worth nothing.
-//! - Only the transaction that the state names is used up, and a code is redeemed once over all edges.
-//! - A rejection creates nothing, changes no session and leaves other transactions alone.
+//! - The checks run in the order of [`Callback::finish`]. The first that fails ends the callback.
+//! - A bad message causes no call to the provider. Exception: only metadata says if `iss` may be absent.
+//! - Each provider has its own callback. It rejects an answer to a sign-in at another provider.
+//! - Only the transaction that the state names is used up. All edges together redeem a code once.
+//! - A rejection creates nothing, changes no session, and keeps all other transactions.
 //!
-//! Deliberately absent: any word of the provider in the answer.
+//! Deliberately absent: the provider's text in the answer.
 
 use std::sync::Arc;
 
@@ -39,8 +39,7 @@ use crate::sign_in::{NOT_A_VISIT, destination, device_binding, landing};
 use crate::values::refusal::{RefusalReason, SignInStep};
 use crate::values::return_to::ReturnTo;
 
-/// Receives the provider's answer: in the query, or as a posted form when that is configured.
-/// This is the callback of `provider` alone.
+/// Receives the answer of `provider`, in the query or, if configured, as a posted form.
 pub(crate) async fn handle(
     sign_in: Arc<SignIn>,
     provider: Arc<IdentityProvider>,
@@ -83,7 +82,7 @@ impl Callback<'_> {
             ..error
         };
         let state = answer.state.first().map(String::as_str);
-        // Present, sealed by us, unexpired, its state equal.
+        // The transaction must be present, sealed by us and unexpired. Its state must be equal.
         let found = match answer.state.as_slice() {
             [state] => {
                 let now_ms = self.sign_in.clock.now_ms();
@@ -108,9 +107,9 @@ impl Callback<'_> {
         }))
     }
 
-    /// Answers a callback that no pending sign-in of this browser belongs to. A browser that is signed in by now goes on to
-    /// where its state leads, and nothing is used up. Only such callbacks are counted, so that a person who comes back from
-    /// the provider is never rejected for how many others did.
+    /// Answers a callback without a pending sign-in of this browser. A browser that is signed in by now goes
+    /// to its destination, and nothing is used up. Only such callbacks count: a user who returns from the
+    /// provider is never rejected because of other users' callbacks.
     async fn answer_lost(
         &self,
         error: SignInError,
@@ -121,7 +120,7 @@ impl Callback<'_> {
         let return_to = return_to.or_else(|| sign_in.pending.hint(headers, state?));
         let is_expired = error.reason == RefusalReason::ExpiredTransaction;
         let is_lost = is_expired || error.reason == RefusalReason::UnknownTransaction;
-        // A session that cannot be asked for is none.
+        // If the session service does not answer, the browser counts as signed out.
         if is_lost
             && matches!(
                 sign_in.sessions.current(headers, Use::LookOnly).await,
@@ -144,15 +143,15 @@ impl Callback<'_> {
         }
     }
 
-    /// A sign-in at the same provider, to the same address.
+    /// The next step: a sign-in at the same provider, to the same destination.
     fn try_again(&self, return_to: Option<&ReturnTo>) -> NextStep {
         let connection = self.sign_in.providers.connection_of(self.provider.issuer());
         let return_to = return_to.map(ReturnTo::as_str);
         NextStep::TryAgain(self.site.login_url(return_to, connection))
     }
 
-    /// Answers with the page of a rejection. The browser keeps the key of what its session will not meet, and drops a
-    /// transaction that is used up.
+    /// Answers with the page of a rejection. The browser stores the key of the unmet requirements, and drops
+    /// a transaction that is used up.
     fn reject(
         &self,
         error: SignInError,
@@ -166,7 +165,7 @@ impl Callback<'_> {
             _ => "rejected",
         };
         sign_in.metrics.login(outcome, &provider.id);
-        // A provider whose metadata cannot be read has not been asked for the code either.
+        // If the edge cannot read the provider's metadata, it has not redeemed the code either.
         let is_used_up = !reason.keeps_pending() && error.outage.is_none();
         let used_up = state.filter(|_| is_used_up);
         let cookies = [
@@ -183,8 +182,8 @@ impl Callback<'_> {
         self.try_again(return_to).of(response)
     }
 
-    /// From the answer to the session. In this order:
-    /// 1. the provider: the one the sign-in was begun at, at a host where it may sign people in;
+    /// Turns the answer into a session. Checks in this order:
+    /// 1. the provider: the sign-in began at it, and it may sign users in at this host;
     /// 2. `iss`, then `error`, then `code`;
     /// 3. the claim of the sign-in, the code's redemption, the ID token, userinfo, the session ([`Redemption`]).
     async fn finish(
@@ -223,7 +222,7 @@ impl Callback<'_> {
         Ok(self.sign_in(transaction, &id, session))
     }
 
-    /// Gives the browser its session.
+    /// Sends the browser its session.
     fn sign_in(&self, transaction: &Transaction, id: &SessionId, session: Session) -> Response {
         let (sign_in, headers) = (self.sign_in, &self.head.headers);
         let session = CachedSession::new(session);
@@ -254,8 +253,8 @@ impl Callback<'_> {
         response
     }
 
-    /// A silent sign-in found nobody: the visitor goes on as nobody. The next attempt is put off, so that nothing goes round
-    /// in circles.
+    /// A silent sign-in found no user: the visitor continues without a session. A reminder delays the next
+    /// attempt, so that there is no loop.
     fn go_on_as_nobody(&self, transaction: &Transaction) -> Response {
         let (sign_in, provider) = (self.sign_in, self.provider);
         tracing::info!(provider = provider.id, "a silent sign-in found nobody");
@@ -272,8 +271,8 @@ impl Callback<'_> {
     }
 }
 
-/// The cookie by which forms are kept for whoever signed in last, whatever the browser still says of somebody before: a form may
-/// stand on a page that no guard sees.
+/// The cookie that names the owner of kept forms: the user who signed in last. It replaces the cookie of an
+/// earlier user even if no guard sees the page of a form.
 fn person_cookie(sign_in: &SignIn, session: &CachedSession) -> Option<HeaderValue> {
     let person = tag(&session.issuer, &session.subject);
     let set = || {

@@ -1,14 +1,14 @@
 //! The login route: begins a transaction and sends the browser to the provider.
 //!
-//! A third party (OpenID Connect Core, section 4) names the issuer, which has to be ours, and where to land, which is judged
-//! as any `returnTo`.
+//! A third party (OpenID Connect Core, section 4) names the issuer, which has to be a configured one, and the
+//! destination, which is checked like any `returnTo`.
 //!
 //! Invariants
-//! - Of the query only `returnTo`, the allow-list and what a third party may say are read.
-//! - The cookie is set only when the provider's address is known.
-//! - Where there are several providers one is chosen before anything else is done.
+//! - The route reads only `returnTo`, the allow-list and the parameters of a third party from the query.
+//! - The edge sets the cookie only once it knows the provider's address.
+//! - If there are several providers, the edge chooses one before it does anything else.
 //!
-//! Deliberately absent: any state on the server.
+//! Deliberately absent: state on the server.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -40,16 +40,16 @@ use crate::values::allowed_parameters::CONNECTION;
 use crate::values::refusal::{RefusalReason, SignInStep};
 use crate::values::return_to::ReturnTo;
 
-/// What a third party may say (OpenID Connect Core, section 4).
+/// The parameters that a third party may send (OpenID Connect Core, section 4).
 const THIRD_PARTY_PARAMETERS: [&str; 3] = ["iss", "target_link_uri", "login_hint"];
-/// Largest form of a third party, in bytes: three parameters, of which none is used beyond about a thousand.
+/// Largest form of a third party, in bytes: three parameters, each used up to about a thousand bytes.
 const MAX_FORM_BYTES: usize = 8 * 1024;
-/// Longest address that a page goes on to by a header, in bytes: a returnTo and parameters at their longest are shorter.
+/// Longest address in the header of a page that navigates, in bytes. The longest returnTo and parameters fit.
 const MAX_ONCE_MORE_BYTES: usize = 2_560;
-/// Who may ask for whatever is no third party's form.
+/// The methods of this route for all requests except a third party's form.
 const VISITS: &str = "GET, HEAD";
 
-/// GET starts a sign-in when it is a visit; a form that a third party posts becomes one. HEAD and prefetches start nothing.
+/// A visit by GET starts a sign-in; a third party's form redirects to one. HEAD and prefetches start nothing.
 pub(crate) async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let handled = visit(&sign_in, &head, body).await;
@@ -80,8 +80,8 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
         return Err(HttpError::LoginRequired(login.url()));
     }
     let session = sign_in.cookies.read(&head.headers);
-    // Another site's page sent the visitor, so the strict session cookie was left out. Only a page that comes here again by itself brings
-    // it, and with it which session the sign-in replaces.
+    // A page of another site sent the visitor, so the browser left out the strict session cookie. A page that
+    // navigates here again brings the cookie, which says which session the sign-in replaces.
     let comes_from_elsewhere = sign_in.strict_cookie && request::is_cross_site(&head.headers);
     if comes_from_elsewhere
         && session.is_none()
@@ -111,7 +111,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
             [],
         ));
     };
-    // A session that begins without the sign-in that the one before it owes to its own provider owes it as well.
+    // The provider has to authenticate this user again. Without that, the next session would need it too.
     if let Some(session) = &session
         && let Ok(session) = sign_in.sessions.find(session).await
         && let Some(demand) = &session.sign_in_demand
@@ -122,7 +122,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
     begin(sign_in, login, &wanted, (head, session)).await
 }
 
-/// The parameters of a third party alone, each once. Those without room are longer than anything the login route takes.
+/// Only a third party's parameters, each once, if they fit. All that a login accepts are shorter.
 fn third_party_query(encoded: &str) -> String {
     let mut query = String::new();
     for name in THIRD_PARTY_PARAMETERS {
@@ -138,17 +138,17 @@ fn third_party_query(encoded: &str) -> String {
     query
 }
 
-/// A visit to the login route: where it leads, and at which provider it signs in.
+/// A visit to the login route, with its destination and its provider.
 struct LoginRequest<'a> {
-    /// What is read of its query: a third party may not add parameters of our own logins.
+    /// The part of the query to read: a third party may not add parameters of our own logins.
     query: Cow<'a, str>,
     site: &'a Site,
     provider: &'a IdentityProvider,
-    /// The id it names a provider by.
+    /// The provider ID in the query.
     connection: Option<String>,
-    /// Where the visitor wants to go.
+    /// The visitor's destination.
     return_to: Option<ReturnTo>,
-    /// The route that is.
+    /// The route of the destination.
     route: Option<Arc<Route>>,
 }
 
@@ -185,14 +185,14 @@ impl<'a> LoginRequest<'a> {
         })
     }
 
-    /// The same login, for a navigation.
+    /// The URL of the same login, for a navigation.
     fn url(&self) -> String {
         let return_to = self.return_to.as_ref().map(ReturnTo::as_str);
         self.site.login_url(return_to, self.connection.as_deref())
     }
 
-    /// What it adds to the authorization request. None where the visitor wants a silent sign-in and the person signed out here,
-    /// or one found nobody a moment ago: another one would go round in circles.
+    /// The login's parameters for the authorization request. `None` if the visitor requests a silent sign-in
+    /// that would loop: the user signed out here, or a recent silent sign-in found no user.
     fn wanted(&self, sign_in: &SignIn, head: &Parts) -> Option<LoginParameters> {
         let mut wanted = LoginParameters::of(
             &self.query,
@@ -215,7 +215,7 @@ impl<'a> LoginRequest<'a> {
     }
 }
 
-/// Sends the browser to the provider, with a transaction for the way back.
+/// Sends the browser to the provider, with a transaction for the answer.
 async fn begin(
     sign_in: &SignIn,
     login: LoginRequest<'_>,
@@ -249,7 +249,7 @@ async fn begin(
         Ok(url) => url,
         Err(error) => {
             let error = SignInError::from(error);
-            // The provider answered, and says that it does not take what was pushed to it.
+            // The provider answered: it rejects the pushed authorization request.
             let outcome = match error.reason {
                 RefusalReason::RequestRefused => "rejected",
                 _ => "unavailable",
@@ -269,7 +269,7 @@ async fn begin(
         (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     ];
     let mut response = no_store((StatusCode::FOUND, headers).into_response());
-    // The transaction's own cookie comes last and has to be there; older ones go while the head has room.
+    // The last cookie is the transaction's own and must be set. Cleared ones follow while the head has room.
     let mut cookies = cookies.map_err(internal)?;
     let own = cookies.pop();
     response
@@ -279,8 +279,8 @@ async fn begin(
     Ok(response)
 }
 
-/// A third party's form (OpenID Connect Core, section 4): the same as a visit of our own, since the browser leaves Lax
-/// cookies out of a POST from elsewhere, by which pending sign-ins are bounded and the session before is known.
+/// Redirects a third party's form (OpenID Connect Core, section 4) to a visit: browsers leave Lax cookies out
+/// of a cross-site POST. They bound pending sign-ins and name the session to replace.
 async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, HttpError> {
     if request::is_script(&head.headers) {
         return Err(NOT_A_VISIT);
@@ -299,7 +299,7 @@ async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Respo
     ))
 }
 
-/// The absolute URL of this request, where it fits into the head of a page.
+/// The absolute URL of this request, if it fits into the head of a page.
 fn here(sign_in: &SignIn, head: &Parts) -> Option<String> {
     let base_url = &sign_in.sites.of(&head.headers).base_url;
     let here = base_url.join(head.uri.path_and_query()?.as_str()).ok()?;

@@ -1,12 +1,12 @@
 //! The logout route: ends the session here first, then at the provider.
 //!
 //! Invariants
-//! - Whatever the provider or the session service does, the browser's cookie is cleared, with the attributes it was set
-//!   with.
-//! - Another site can ask for a sign-out but never make one.
-//! - The head of the answer stays short enough for a proxy's buffer, or the browser would never see its cookies cleared: the
-//!   ID token is left out where it is long.
-//! - Where the person stays signed in at the provider, the next sign-in of this browser has the provider ask.
+//! - A sign-out clears the browser's cookie, with the attributes it was set with, even if the provider or the
+//!   session service fails.
+//! - Another site can request a sign-out but never perform one.
+//! - The head of the answer fits a proxy's buffer; otherwise the browser would not receive the cleared
+//!   cookies. So the edge omits a long ID token.
+//! - If the user stays signed in at the provider, the next sign-in of this browser has the provider ask.
 //!
 //! Deliberately absent: waiting for the provider.
 
@@ -40,20 +40,20 @@ use crate::sign_in::pending::reminders::Reminder;
 use crate::sign_in::user::of_id_token;
 use crate::values::return_to::ReturnTo;
 
-/// Largest form, in bytes: a token and a return-to.
+/// Largest form, in bytes: a token and a `returnTo`.
 const MAX_FORM_BYTES: usize = 16 * 1024;
 
-/// Longest ID token that goes to the provider as a hint, in bytes: with the rest of the head it still fits a proxy's buffer of
-/// 4 KiB, and the address fits the 8 KiB that providers take.
+/// Longest ID token sent to the provider as a hint, in bytes: the head still fits a proxy's buffer of 4 KiB,
+/// and the address fits the 8 KiB that providers accept.
 const MAX_ID_TOKEN_HINT_BYTES: usize = 2_048;
 
-/// Longest hint that goes in its place, in bytes: session IDs and Entra's opaque hints are shorter.
+/// Longest hint sent instead of it, in bytes: session IDs and Entra's opaque hints are shorter.
 const MAX_LOGOUT_HINT_BYTES: usize = 512;
 
-/// What the address of the landing page ends with where the person is still signed in at the provider. The web app says so.
+/// Fragment of the landing page if the user is still signed in at the provider. The web app says so.
 const HERE_ONLY: &str = "#signed-out-here-only";
 
-/// GET, when it is a navigation of our own, and POST, with the proof, sign out.
+/// Signs out on a GET that no other site caused and that navigates, and on a POST with the CSRF proof.
 pub(crate) async fn handle(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
@@ -93,12 +93,12 @@ pub(crate) async fn handle(
                 .confirm_logout(Language::of(headers), &token, return_to, &providers));
         }
         if !is_ours && sign_in.strict_cookie {
-            // The cookie may be there and was left out; taking it away would sign somebody out unasked.
+            // The browser may have left out a session cookie. Clearing it would sign the user out unasked.
             return Ok(Redirect::to(&landing(&sign_in, site, return_to.as_ref())).into_response());
         }
         is_ours
     };
-    // The browser forgets its pending sign-ins too: none of them is finished after its person has signed out. And whose forms it would keep.
+    // Also clear pending sign-ins, which must not finish after this, and the owner of kept forms.
     let mut forgotten = Vec::new();
     if is_ours {
         let mode = sign_in.providers.pending_mode();
@@ -117,7 +117,7 @@ fn return_to(sign_in: &SignIn, site: &sites::Site, requested: Option<String>) ->
     .filter(|to| !site.owns(to))
 }
 
-/// Where the visitor lands in the end.
+/// The page where the visitor lands.
 fn landing(sign_in: &SignIn, site: &sites::Site, return_to: Option<&ReturnTo>) -> String {
     return_to.map_or_else(
         || site.here(sign_in.sites.main(), &sign_in.settings.post_logout_redirect),
@@ -125,7 +125,7 @@ fn landing(sign_in: &SignIn, site: &sites::Site, return_to: Option<&ReturnTo>) -
     )
 }
 
-/// Writes the audit record of a sign-out; whose session it was stands in the session service's record of the same request.
+/// Writes the audit record of a sign-out. The session service's record of the same request names the user.
 fn record(device: &Device, provider: Option<&str>, error: Option<&SessionError>) {
     let outcome = if error.is_none() {
         Outcome::Success
@@ -141,7 +141,7 @@ fn record(device: &Device, provider: Option<&str>, error: Option<&SessionError>)
     .write();
 }
 
-/// Ends the session, if there is a cookie of one; the browser also loses the cookies that are `forgotten`.
+/// Ends the session of the cookie, if there is one, and clears the cookies in `forgotten`.
 async fn sign_out(
     sign_in: &Arc<SignIn>,
     (head, site): (&Parts, &sites::Site),
@@ -158,7 +158,7 @@ async fn sign_out(
     let mut response = cleared(sign_in, status.into_response(), forgotten);
     let mut target = landing.clone();
     if let Some(session) = session {
-        // Nobody but the browser where the session is at home is told what is in it.
+        // Only the browser that the session belongs to may receive its data.
         let current = sign_in.sessions.current(&head.headers, Use::LookOnly).await;
         let is_known = matches!(current, Ok(Some(_)));
         match sign_in.sessions.end(&session).await {
@@ -201,13 +201,13 @@ async fn sign_out(
     response
 }
 
-/// The browser remembers that the person may still be signed in at this provider, which has to ask them at the next sign-in.
+/// Has the browser remember that the user may still be signed in at this provider, which then has to ask.
 fn remember_left(sign_in: &SignIn, response: &mut Response, provider: &str) {
     let reminder = sign_in.pending.remember(Reminder::Left(provider));
     answer_head::append_what_fits(response.headers_mut(), &header::SET_COOKIE, reminder);
 }
 
-/// The browser forgets the session, what it kept of pages shown in it, and what else is `forgotten`.
+/// Clears the browser's session cookie, its cached pages, and the cookies in `forgotten`.
 fn cleared(sign_in: &SignIn, mut response: Response, forgotten: Vec<HeaderValue>) -> Response {
     let headers = response.headers_mut();
     let proof = sign_in.bindings.as_ref().and_then(DeviceBindings::clear);
@@ -219,8 +219,8 @@ fn cleared(sign_in: &SignIn, mut response: Response, forgotten: Vec<HeaderValue>
     no_store(response)
 }
 
-/// Where the provider ends its own session, in an address of at most `room` bytes; `None` when it offers nothing, is down, or
-/// is to be left alone. The browser comes back to the first landing whose address fits.
+/// The address where the provider ends its session, of at most `room` bytes. `None` if it has none, is down,
+/// or must not be asked. The browser returns to the first landing whose address fits.
 async fn provider_logout(
     sign_in: &SignIn,
     ended: &EndSessionResponse,
@@ -251,7 +251,7 @@ async fn provider_logout(
                     id_token_hint,
                     logout_hint: logout_hint.as_deref(),
                     post_logout_redirect_uri: Some(landing),
-                    // The edge does not keep it: it only needs the browser to come back.
+                    // The edge does not keep it: the browser only has to return.
                     state: state.as_deref().ok(),
                 };
                 provider.relying_party.end_session_url(&request).await
@@ -277,8 +277,8 @@ async fn provider_logout(
     None
 }
 
-/// A hint on who signs out, in the place of a long ID token (OpenID Connect RP-Initiated Logout 1.0, section 2): the claim
-/// `login_hint`, which Microsoft Entra asks for, or the provider's own session ID. The edge trusts neither.
+/// Names the user instead of a long ID token (OpenID Connect RP-Initiated Logout 1.0, section 2): the claim
+/// `login_hint`, which Microsoft Entra needs, or the provider's session ID. The edge trusts neither.
 fn logout_hint(id_token: &str) -> Option<String> {
     let claims: Value = serde_json::from_str(&of_id_token(id_token)?).ok()?;
     let hint = |name| claims.get(name).and_then(Value::as_str);
@@ -286,7 +286,7 @@ fn logout_hint(id_token: &str) -> Option<String> {
     (hint.len() <= MAX_LOGOUT_HINT_BYTES).then(|| hint.to_owned())
 }
 
-/// Keeps trying to end a session that the browser has already forgotten.
+/// Retries to end a session whose cookie the browser no longer has.
 fn end_later(sign_in: Arc<SignIn>, session: SessionId) {
     let sessions = sign_in.sessions.clone();
     until_done(&sign_in, "a session to be ended", move || {

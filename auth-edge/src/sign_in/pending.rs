@@ -1,11 +1,11 @@
-//! The cookies of pending sign-ins: naming, finding, adding one, dropping the oldest, cleaning up.
+//! The cookies of pending sign-ins: names, finds, adds, evicts and clears them.
 //!
 //! Invariants
-//! - Together they stay under [`MAX_TOTAL_BYTES`]; the oldest goes first, two always fit.
-//! - What cannot be opened counts as oldest of all and is cleaned up when the next sign-in starts.
-//! - A callback finds exactly the one its state names, and touches no other.
+//! - Together they stay under [`MAX_TOTAL_BYTES`]: the oldest is evicted first, and two always fit.
+//! - A cookie that cannot be opened counts as the oldest. The next sign-in clears it.
+//! - A callback finds exactly the sign-in that its state names, and touches no other.
 //!
-//! Beside them lie [`reminders`] for the next sign-in.
+//! [`reminders`] for the next sign-in have the same name prefix.
 
 pub(crate) mod reminders;
 
@@ -20,9 +20,9 @@ use crate::sign_in::transaction::{Transaction, id_of_state, open_return_to};
 use crate::values::refusal::RefusalReason;
 use crate::values::return_to::ReturnTo;
 
-/// Names and values of all transaction cookies together, in bytes: what every browser and proxy carries.
+/// Most bytes of the names and values of all transaction cookies: every browser and proxy accepts them.
 const MAX_TOTAL_BYTES: usize = 4000;
-/// Most cookies cleared in one answer, so that a hostile request cannot blow up the answer's headers.
+/// Most cookies cleared in one answer, so that a hostile request cannot inflate its headers.
 const MAX_CLEARED: usize = 64;
 
 /// Writes and reads transaction cookies.
@@ -51,7 +51,7 @@ impl PendingSignIns {
         }
     }
 
-    /// Answers by form come as cross-site POSTs, for which browsers send `SameSite=None; Secure` cookies only.
+    /// Posted answers are cross-site POSTs, for which browsers send only `SameSite=None; Secure` cookies.
     fn attributes(&self, mode: ResponseMode) -> &'static str {
         match (mode, self.secure) {
             (ResponseMode::FormPost, _) => "; Path=/; HttpOnly; Secure; SameSite=None",
@@ -66,8 +66,8 @@ impl PendingSignIns {
         name.starts_with(&self.prefix)
     }
 
-    /// The `Set-Cookie` values that add a transaction whose answer comes in this mode: first those that remove older ones,
-    /// then its own.
+    /// The `Set-Cookie` values that add a transaction with this response mode: first those that clear older
+    /// transactions, then its own.
     pub(crate) fn add(
         &self,
         headers: &HeaderMap,
@@ -91,7 +91,7 @@ impl PendingSignIns {
         kept.sort_by_key(|(started_at_ms, ..)| std::cmp::Reverse(*started_at_ms));
         for (_, name, bytes) in kept {
             match room.checked_sub(bytes) {
-                // One that does not fit takes all older ones with it: the order of age is kept.
+                // A cookie that does not fit evicts all older ones: eviction is by age.
                 None => {
                     room = 0;
                     set.push(name);
@@ -112,7 +112,7 @@ impl PendingSignIns {
     /// The transaction that a state names: present once, sealed by us, unexpired, its state equal.
     ///
     /// # Errors
-    /// Why there is none. The return address of one that has expired is still good for trying again.
+    /// The reason, and the return address of an expired transaction, which a retry may use.
     pub(crate) fn find(
         &self,
         headers: &HeaderMap,
@@ -131,8 +131,8 @@ impl PendingSignIns {
         Ok(found)
     }
 
-    /// Where a sign-in whose transaction is gone was to lead, as far as its state says. It is good for leading on or for trying
-    /// again, and for nothing else: any browser may bring it.
+    /// The destination in the state of a sign-in whose transaction is gone. The edge uses it only to continue
+    /// or to retry: any browser may send it.
     #[must_use]
     pub(crate) fn hint(&self, headers: &HeaderMap, state: &str) -> Option<ReturnTo> {
         let site = self.sites.of(headers);
@@ -140,7 +140,7 @@ impl PendingSignIns {
         site.return_to(hint.as_str())
     }
 
-    /// The `Set-Cookie` value that takes the transaction of this state away.
+    /// The `Set-Cookie` value that clears the transaction of this state.
     #[must_use]
     pub(crate) fn clear(&self, state: &str, mode: ResponseMode) -> Option<HeaderValue> {
         self.clear_named(&self.name_of(state), mode)
@@ -150,8 +150,8 @@ impl PendingSignIns {
         format!("{}{}", self.prefix, id_of_state(state))
     }
 
-    /// The `Set-Cookie` values that take away all that the request carries: pending sign-ins, and what is remembered of
-    /// those before. At sign-out nothing of the person stays.
+    /// The `Set-Cookie` values that clear the request's pending sign-ins and reminders, except
+    /// `Reminder::Left`. At sign-out, no data of the user remains.
     #[must_use]
     pub(crate) fn clear_all(&self, headers: &HeaderMap, mode: ResponseMode) -> Vec<HeaderValue> {
         let ours = cookies::pairs(headers).filter(|(name, _)| self.may_clear(name));

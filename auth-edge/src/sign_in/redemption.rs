@@ -1,9 +1,9 @@
-//! From the code to the session: claimed over all edges, exchanged, validated, created.
+//! Redeems a code: claims it over all edges, exchanges it, validates tokens and creates a session.
 //!
 //! Invariants
-//! - A code is redeemed once, whichever edges its callback reaches.
-//! - A redemption that has begun goes on to its end although the browser hangs up.
-//! - What does not become a session is given up, so that nobody waits for it.
+//! - All edges together redeem a code once, even if its callback reaches several.
+//! - A redemption runs to its end, even if the browser disconnects.
+//! - A redemption that fails abandons its claim, so that no request waits for it.
 
 use std::sync::Arc;
 
@@ -26,16 +26,16 @@ use crate::sign_in::transaction::Transaction;
 use crate::sign_in::user::{of_id_token, user};
 use crate::values::refusal::SignInStep;
 
-/// How many of the provider's timeouts another redemption of the same code is waited for: longer than one usually takes,
-/// whose token request, keys and userinfo are bounded each by that timeout.
+/// Longest wait for another redemption of the same code, in provider timeouts. One usually takes less: its
+/// token request, keys and userinfo have one timeout each.
 const TIMEOUTS_WAITED: u32 = 2;
 
-/// The claim that a provider leaves out where a person has too many groups.
+/// The claim that a provider leaves out if a user has too many groups.
 const GROUPS: &str = "groups";
 
-/// What a code is redeemed with.
+/// The input of a code's redemption.
 pub(super) struct Redemption {
-    /// Signing in and out.
+    /// The state of sign-in and sign-out.
     pub(super) sign_in: Arc<SignIn>,
     /// The provider that gave the code.
     pub(super) provider: Arc<IdentityProvider>,
@@ -49,19 +49,19 @@ pub(super) struct Redemption {
     pub(super) transaction: Transaction,
     /// The code.
     pub(super) code: String,
-    /// Names that came with it, unsigned.
+    /// Names that the provider posted with the code, unsigned.
     pub(super) posted_name: Map<String, Value>,
 }
 
 impl Redemption {
-    /// The session and its secret name: created here, or by another request that has the same callback.
+    /// The session and its secret ID, created here or by another request with the same callback.
     pub(super) async fn once_over_all_edges(self) -> Result<(SessionId, Session), SignInError> {
         let longest = self.provider.relying_party.settings().http_timeout * TIMEOUTS_WAITED;
         let claim = match claim(&self.sign_in, &self.transaction, longest).await? {
             ClaimOutcome::Ours(claim) => claim,
             ClaimOutcome::Created(id, session) => return Ok((id, *session)),
         };
-        // To its end, also when the browser hangs up: it may have sent the same callback a second time.
+        // Run to the end even if the browser disconnects: it may have sent the same callback again.
         let outcome = async move {
             let redeemed = self.redeem(&claim).await;
             if redeemed.is_err() {
@@ -95,7 +95,7 @@ impl Redemption {
         if let Some(groups) = self.groups(&tokens, &id_token).await? {
             further.insert(GROUPS.to_owned(), groups.into());
         }
-        // A token that was verified holds claims; without them the session service refuses.
+        // A verified token holds claims. Without them the session service rejects the request.
         let claims = of_id_token(&tokens.id_token);
         let filter = &sign_in.settings.claim_filter;
         let user = claims.and_then(|claims| user(&claims, userinfo, further, filter).ok());
@@ -124,7 +124,7 @@ impl Redemption {
         self.sign_in.clock.now_ms() / 1000
     }
 
-    /// What the provider says of the person at userinfo, where sign-in reads it.
+    /// The provider's userinfo, if the sign-in reads it.
     async fn userinfo(
         &self,
         tokens: &TokenSet,
@@ -136,9 +136,9 @@ impl Redemption {
             UserinfoReading::Auto if !lacks_promised_claims(&tokens.scope, &id_token.claims) => Ok(None),
             UserinfoReading::Auto => match self.ask_userinfo(tokens, id_token).await {
                 Ok(userinfo) => Ok(Some(userinfo)),
-                // The provider offers none: there is nobody to ask.
+                // The provider has no userinfo endpoint.
                 Err(UserinfoError::Provider(ProviderError::MissingEndpoint { .. })) => Ok(None),
-                // Where it is about somebody else, the access token is not this person's (Core 5.3.2).
+                // Userinfo of another subject is an error: the access token is not this user's (Core 5.3.2).
                 Err(error) if !matches!(error, UserinfoError::Subject) => {
                     tracing::warn!(
                         provider = self.provider.id,
@@ -152,7 +152,7 @@ impl Redemption {
         }
     }
 
-    /// The groups of the person, where the ID token leaves them out because there are too many.
+    /// The user's groups, if the ID token leaves them out because there are too many.
     async fn groups(
         &self,
         tokens: &TokenSet,
@@ -187,7 +187,7 @@ impl Redemption {
             .await
     }
 
-    /// The request that makes the session. A valid session the browser brought, or had when it began, is replaced by it.
+    /// The request that creates the session. It replaces a valid session that the browser sends or had.
     fn create_request(&self, tokens: TokenSet, id_token: IdToken) -> CreateSessionRequest {
         let seconds = |secs: u64| timestamp::from_ms(secs.saturating_mul(1000));
         let replaces = self.replaces.as_ref().map(SessionId::expose);
