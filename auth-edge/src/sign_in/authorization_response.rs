@@ -1,9 +1,9 @@
-//! The provider's authorization response: in the query, or as a posted form when that is configured (OAuth 2.0 Form Post
-//! Response Mode); and what it has to be by itself.
+//! The provider's authorization response, in the query or, if configured, as a posted form (OAuth 2.0 Form
+//! Post Response Mode), and the checks that need only the response.
 //!
 //! Invariants
-//! - A parameter that came twice, or as a list (`code[]`), is seen to have come more than once.
-//! - Everything but the four parameters, and `user` in a form, is ignored: a token in a response, above all, is never looked at.
+//! - A parameter that occurs twice, or as a list (`code[]`), counts as repeated.
+//! - The edge ignores all but the four parameters, and `user` in a form. It never reads a token.
 
 use axum::body::Body;
 use axum::http::Method;
@@ -15,11 +15,11 @@ use crate::values::refusal::RefusalReason as Reason;
 
 /// Largest posted answer, in bytes: a code, a state and an issuer are far smaller.
 const MAX_FORM_BYTES: usize = 64 * 1024;
-/// Longest code taken to the provider, in bytes: those that hold a whole encrypted token stay below half of it.
+/// Longest code sent to the provider, in bytes: codes that hold an encrypted token are below half of it.
 const MAX_CODE_BYTES: usize = 4096;
 
-/// Error codes of an authorization response that records name: RFC 6749 section 4.1.2.1, OpenID Connect Core 3.1.2.6, RFC 8707
-/// section 2, RFC 9396 section 5, and Unmet Authentication Requirements 1.0. Anybody can send any text: others are [`OTHER_ERROR`].
+/// Error codes in records: RFC 6749 section 4.1.2.1, OpenID Connect Core 3.1.2.6, RFC 8707 section 2, RFC
+/// 9396 section 5, Unmet Authentication Requirements 1.0. Clients can send any other: [`OTHER_ERROR`].
 const ERRORS: [&str; 19] = [
     "invalid_request",
     "unauthorized_client",
@@ -41,24 +41,24 @@ const ERRORS: [&str; 19] = [
     "invalid_authorization_details",
     "unmet_authentication_requirements",
 ];
-/// What records call every other code.
+/// The name of every other code in records.
 const OTHER_ERROR: &str = "another";
 
-/// What the provider sent.
+/// The provider's response.
 #[derive(Debug, Default)]
 pub(super) struct AuthorizationResponse {
     pub(super) state: Values,
     pub(super) code: Values,
     pub(super) iss: Values,
     pub(super) error: Values,
-    /// What a form says of the person; unsigned.
+    /// The user's data in a form; unsigned.
     pub(super) user: Values,
 }
 
 /// The values of one parameter.
 pub(super) type Values = Vec<String>;
 
-/// Reads what the provider sent, from wherever it is.
+/// Reads the response from the query or from the posted form.
 pub(super) async fn read(head: &Parts, body: Body) -> Result<AuthorizationResponse, Reason> {
     if head.method != Method::POST {
         let answer = parse(head.uri.query().unwrap_or_default());
@@ -77,8 +77,8 @@ pub(super) async fn read(head: &Parts, body: Body) -> Result<AuthorizationRespon
 }
 
 impl AuthorizationResponse {
-    /// Whether `iss` is the provider, and there if it was promised, whatever else the answer says (RFC 9207, section 2.4).
-    /// Only to learn what was promised the provider's metadata is read.
+    /// Checks that `iss` is the provider, and present if promised, also in an error response (RFC 9207,
+    /// section 2.4). Reads metadata only if `iss` is absent.
     pub(super) async fn check_issuer(&self, relying_party: &RelyingParty) -> Result<(), SignInError> {
         match self.iss.as_slice() {
             [iss] if relying_party.settings().is_issuer(iss) => Ok(()),
@@ -90,14 +90,14 @@ impl AuthorizationResponse {
         }
     }
 
-    /// The error code, as records have it.
+    /// The error code, as records name it.
     pub(super) fn error_code(&self) -> Option<&'static str> {
         let error = self.error.first()?;
         let known = ERRORS.into_iter().find(|known| known == error);
         Some(known.unwrap_or(OTHER_ERROR))
     }
 
-    /// The code, unless there is an `error`: exactly one, of a code's form (RFC 6749, appendix A.11).
+    /// The code, unless there is an `error`: exactly one, in a code's form (RFC 6749, appendix A.11).
     pub(super) fn code(&self) -> Result<&str, Reason> {
         if let Some(error) = self.error.first() {
             return Err(match error.as_str() {
@@ -135,7 +135,7 @@ fn parse(encoded: &str) -> AuthorizationResponse {
             "user" => &mut answer.user,
             _ => continue,
         };
-        // Two are enough to know that there is more than one, or may be.
+        // Two values are enough: the parameter is repeated, or may be.
         let times = if is_list { 2 } else { 1 };
         values.extend(std::iter::repeat_n(value.into_owned(), times));
         values.truncate(2);

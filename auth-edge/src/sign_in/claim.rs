@@ -1,11 +1,11 @@
-//! Claiming a sign-in at the session service before its code is redeemed, so that a callback that reaches several edges is
-//! redeemed once (RFC 6749, section 4.1.2).
+//! Claims a sign-in at the session service before the edge redeems its code. So all edges together redeem a
+//! callback once (RFC 6749, section 4.1.2).
 //!
 //! Invariants
-//! - The claim's name is derived one-way from the transaction's verifier, which nobody but this browser's sealed cookie
-//!   holds.
-//! - A claim that cannot be made uses nothing up.
-//! - A callback that comes while another one redeems gets the same answer, and one that comes later none.
+//! - The claim's name is derived one-way from the transaction's verifier. Only the sealed cookie of this
+//!   browser holds the verifier.
+//! - A claim that fails does not use up the sign-in.
+//! - A second callback during the redemption gets the same answer. A later one is rejected.
 
 use std::time::{Duration, Instant};
 
@@ -22,34 +22,34 @@ use crate::sign_in::transaction::Transaction;
 use crate::sign_in::{elapsed_ms, request_id};
 use crate::values::refusal::RefusalReason;
 
-/// Keeps names of claims apart from every other hash of a verifier; the challenge is one (RFC 7636, section 4.2).
+/// Separates claim names from other hashes of a verifier, such as the challenge (RFC 7636, section 4.2).
 const CONTEXT: &[u8] = b"vestibule sign-in claim v1";
 
 /// Bytes of a claim's name: 128 bits.
 const NAME_BYTES: usize = 16;
 
-/// A sign-in that is this request's to finish.
+/// A sign-in that this request has claimed and has to finish.
 #[derive(Debug)]
 pub(super) struct HeldClaim {
     pub(super) request_id: String,
     pub(super) holder: String,
-    /// The store's time when the claim was made and this process's monotonic time when that was heard, in milliseconds.
+    /// The store's time of the claim, and this process's monotonic time of the answer, in milliseconds.
     made: Option<(u64, u64)>,
 }
 
-/// What became of claiming a sign-in.
+/// The outcome of a claim.
 #[derive(Debug)]
 pub(super) enum ClaimOutcome {
-    /// It is ours.
+    /// This request holds the claim.
     Ours(HeldClaim),
-    /// Another request finished it meanwhile.
+    /// Another request has finished the sign-in.
     Created(SessionId, Box<Session>),
 }
 
-/// Claims a sign-in; waits at most `longest` for another request that has it.
+/// Claims a sign-in. Waits at most `longest` for another request that holds it.
 ///
 /// # Errors
-/// The sign-in is used up, another request takes too long for it, or the session service cannot be asked.
+/// The sign-in is used up, another request holds it too long, or the session service is unavailable.
 pub(super) async fn claim(
     sign_in: &SignIn,
     transaction: &Transaction,
@@ -101,13 +101,13 @@ fn name_of(transaction: &Transaction) -> String {
 }
 
 impl HeldClaim {
-    /// Unix time by the store's clock, in milliseconds, if it is known. It is early by the delay of one answer, never late.
+    /// The store's Unix time in milliseconds, if it is known. It is early by one answer's delay, never late.
     pub(super) fn store_now_ms(&self, sign_in: &SignIn) -> Option<u64> {
         let (made_ms, heard_ms) = self.made?;
         Some(made_ms.saturating_add(elapsed_ms(sign_in, heard_ms)))
     }
 
-    /// Gives the sign-in up, in the background. Those who wait learn it, and a session that was created unheard ends.
+    /// Abandons the sign-in in the background. Waiting requests fail, and a session that it created ends.
     pub(super) fn abandon(self, sign_in: &SignIn) {
         let sessions = sign_in.sessions.clone();
         let request = AbandonSignInRequest {

@@ -1,14 +1,15 @@
-//! Sessions that are bound to a device (W3C Device Bound Session Credentials): the offer after a sign-in, the two endpoints where a browser tells
-//! the key of its session and proves again and again that it holds it, and the page where a person waits for that.
+//! Sessions bound to a device (W3C Device Bound Session Credentials): the offer after a sign-in, the
+//! endpoints that register and refresh a session's key, and the page where a user waits for them.
 //!
 //! Invariants
-//! - What goes wrong for the moment is a 5xx: of other answers than 403 with a challenge browsers are known to end the binding, and the session with it.
-//! - A refresh costs one read at most, and none where its challenge is wrong. No signature is verified for a challenge that is not ours.
-//! - No endpoint for browsers needs the session cookie, which they leave out where another site has led here; sealed words name the session instead.
-//! - Neither asks where a request comes from: browsers say it in three ways, or not at all. `Sec-Secure-Session-Id` is a name no script can send, and a
-//!   challenge is answered with a key that no other site's page has.
-//! - A browser that has signed in anew gets no cookie of the session before.
-//! - A session is offered to be bound by the sign-in that made it and by nothing else: later its cookie may be somebody else's.
+//! - Temporary failures answer 5xx: after other errors than 403 with a challenge, browsers end the session.
+//! - A refresh costs at most one read. A wrong challenge costs no read and no signature verification.
+//! - Both endpoints work without the session cookie, which browsers leave out if another site led here. A
+//!   sealed value names the session instead.
+//! - Neither checks the origin of a request: browsers report it in three ways, or not at all. No script can
+//!   send `Sec-Secure-Session-Id`, and no page of another site has the key that answers a challenge.
+//! - A browser that has signed in again gets no cookie of its earlier session.
+//! - Only the sign-in that created a session offers to bind it: later its cookie may be stolen.
 
 use std::sync::Arc;
 
@@ -40,17 +41,17 @@ use crate::values::return_to::ReturnTo;
 const REGISTRATION: HeaderName = HeaderName::from_static("secure-session-registration");
 /// The browser's proof.
 const RESPONSE: &str = "secure-session-response";
-/// The session a browser refreshes.
+/// The session that a browser refreshes.
 const SESSION_ID: &str = "sec-secure-session-id";
-/// Names the session in the address of its refresh, sealed.
+/// The parameter with the sealed session in the address of its refresh.
 const SESSION_PARAMETER: &str = "session";
-/// A challenge, with the session it is for.
+/// A challenge, with its session.
 const CHALLENGE: HeaderName = HeaderName::from_static("secure-session-challenge");
 
-/// How long a browser may take to bind a session: it asks its hardware for a key, and then us.
+/// How long a browser may take to bind a session: it creates a key in hardware, then calls the edge.
 const PATIENCE_MS: u64 = 10_000;
 
-/// Offers the browser to bind the session it has just got.
+/// Offers the browser to bind the session that it receives.
 pub(super) fn offer(sign_in: &SignIn, id: &SessionId) -> Option<(HeaderName, HeaderValue)> {
     let bindings = sign_in.bindings.as_ref()?;
     if bindings.settings.mode == DeviceBound::Off {
@@ -61,10 +62,10 @@ pub(super) fn offer(sign_in: &SignIn, id: &SessionId) -> Option<(HeaderName, Hea
     Some((REGISTRATION, HeaderValue::try_from(offer).ok()?))
 }
 
-/// Longest address of the page on the way, in bytes: with the cookies of a sign-in it still fits a proxy's buffer of 4 KiB.
+/// Longest address of the waiting page, in bytes: with a sign-in's cookies it fits a proxy's buffer of 4 KiB.
 const MAX_STOP_BYTES: usize = 2_560;
 
-/// Where a sign-in leads on the way to `target`, where nothing is to be had before the session is bound.
+/// The waiting page before `target`, if routes need a bound session.
 pub(super) fn stop_on_the_way(sign_in: &SignIn, site: &Site, target: &ReturnTo) -> Option<String> {
     let bindings = sign_in.bindings.as_ref()?;
     if bindings.settings.mode != DeviceBound::Required {
@@ -78,7 +79,7 @@ pub(super) fn stop_on_the_way(sign_in: &SignIn, site: &Site, target: &ReturnTo) 
     Some(site.at(&device_page(site.base_url.as_str())))
 }
 
-/// GET: leads on as soon as the browser has bound its session, waits for that a moment, and says then what is missing.
+/// GET: redirects once the browser has bound its session. Waits for that a moment, then says what is missing.
 pub(crate) async fn page(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
@@ -116,13 +117,13 @@ pub(crate) async fn page(
     Ok(NextStep::SignInAgainOrOut(login).of(HttpError::NotBound.into_response()))
 }
 
-/// The challenge is none of ours, or the session is bound to another key already.
+/// The challenge is not ours, or the session is already bound to another key.
 const NO_PROOF_OF_OURS: HttpError = HttpError::Forbidden {
     code: "device_proof",
     words: "The proof of the device is not one of a session of ours.",
 };
 
-/// POST: binds the session that the challenge of the proof was made for to the key of the proof.
+/// POST: binds a session to the key of the proof. The proof's challenge names the session.
 pub(crate) async fn register(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
@@ -134,7 +135,7 @@ pub(crate) async fn register(
     let now_ms = sign_in.clock.now_ms();
     let proof = text(headers, RESPONSE);
     let Some((id, jwk)) = proof.and_then(|proof| invited(bindings, proof, now_ms)) else {
-        // Counted and not recorded: anybody can send one, as often as they like.
+        // Counted and not recorded: any client can send one, as often as it likes.
         bindings.metrics.count(DeviceProofOutcome::NotBound);
         return Err(NO_PROOF_OF_OURS);
     };
@@ -148,8 +149,7 @@ pub(crate) async fn register(
     instructed(bindings, &id, &session, now_ms)
 }
 
-/// The session that the challenge of a proof was made for, and the key of the proof. The challenge comes first: with a key of their own anybody can
-/// sign one.
+/// The session of the proof's challenge, and the proof's key. The challenge comes first: any client can sign.
 fn invited(bindings: &DeviceBindings, proof: &str, now_ms: u64) -> Option<(SessionId, String)> {
     let id = bindings.invited(&unverified_challenge(proof)?, now_ms)?;
     let registration = verify_registration(proof).inspect_err(|error| {
@@ -159,8 +159,8 @@ fn invited(bindings: &DeviceBindings, proof: &str, now_ms: u64) -> Option<(Sessi
     Some((id, registration.ok()?.jwk))
 }
 
-/// The cookie, and what the browser is to do from now on. A refresh tells it anew only where its own address is sealed with an old secret: Chrome
-/// forgets the challenge for it, and makes one more of its few signatures.
+/// The cookie and the instructions to the browser. A refresh repeats them only if its own address is sealed
+/// with an old secret: Chrome then forgets the challenge, and uses one more of its few signatures.
 fn instructed(
     bindings: &DeviceBindings,
     id: &SessionId,
@@ -172,7 +172,7 @@ fn instructed(
         "session_identifier": session.handle,
         "refresh_url": format!("{DEVICE_REFRESH_PATH}?{SESSION_PARAMETER}={address}"),
         "scope": { "include_site": false },
-        // Links of other sites lead here too, and nothing else would tell them from somebody without the key.
+        // Links of other sites lead here too. Without a refresh, their visitors would seem to lack the key.
         "allowed_refresh_initiators": ["*"],
         "credentials": [{ "type": "cookie", "name": bindings.name, "attributes": bindings.attributes() }],
     });
@@ -180,7 +180,7 @@ fn instructed(
     Ok(with_cookie(bindings, id, session, now_ms, answer))
 }
 
-/// The answer with the cookie.
+/// Adds the cookie to the answer.
 fn with_cookie(
     bindings: &DeviceBindings,
     id: &SessionId,
@@ -198,7 +198,7 @@ fn with_cookie(
     answer
 }
 
-/// POST: gives the cookie anew for a proof of the session's key.
+/// POST: renews the cookie for a proof of the session's key.
 pub(crate) async fn refresh(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
@@ -213,7 +213,7 @@ pub(crate) async fn refresh(
     let Some((id, is_lasting)) = address.and_then(|address| bindings.addressed(&address)) else {
         return Ok(over(bindings, handle));
     };
-    // The browser has signed in anew: its cookie of proof is the newer session's.
+    // The browser has signed in again: its proof cookie belongs to the newer session.
     if sign_in
         .cookies
         .read(headers)
@@ -263,12 +263,12 @@ pub(crate) async fn refresh(
     }
 }
 
-/// What bindings there are.
+/// The bindings; 404 if the settings have none.
 fn ours(sign_in: &SignIn) -> Result<&DeviceBindings, HttpError> {
     sign_in.bindings.as_ref().ok_or(HttpError::NotFound)
 }
 
-/// The text of a header that is a structured string (RFC 9651, section 3.3.3), whose parameters mean nothing here. Chromium leaves out the quotes.
+/// The text of a structured string (RFC 9651, section 3.3.3) without parameters. Chromium omits the quotes.
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let item = headers.get(name)?.to_str().ok()?.trim();
     let (quoted, ends) = match item.strip_prefix('"') {
@@ -278,7 +278,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     quoted.split(ends).next()
 }
 
-/// The session is over for the browser: it asks no more.
+/// Ends the session for the browser, which then stops refreshing.
 fn over(bindings: &DeviceBindings, handle: &str) -> Response {
     bindings.metrics.count(DeviceProofOutcome::Over);
     no_store(axum::Json(json!({ "session_identifier": handle, "continue": false })).into_response())
@@ -303,7 +303,7 @@ fn redirect(to: &str) -> Result<Response, HttpError> {
     ))
 }
 
-/// Writes the audit record of a binding, or of why there is none, in a stable word. The holder of a session can repeat either.
+/// Writes the audit record of a binding or its failure (`reason`). The session's holder can repeat either.
 fn record(sign_in: &SignIn, device: &Device, session: Option<&Session>, reason: Option<&'static str>) {
     let outcome = if reason.is_none() {
         Outcome::Success

@@ -1,6 +1,6 @@
-//! Why a sign-in, or a logout that the provider asks for, is rejected: one error, its reason, its record and its answer.
+//! The error of a rejected sign-in or provider's logout, with its reason, its record and its answer.
 //!
-//! Matches are exhaustive: the compiler asks for the reason of a new error.
+//! Matches are exhaustive: the compiler requires a reason for a new error.
 
 use std::error::Error;
 
@@ -18,10 +18,10 @@ use crate::providers::IdentityProvider;
 use crate::sign_in::SignIn;
 use crate::values::refusal::{RefusalReason as Reason, SignInStep};
 
-/// Why a sign-in, or a logout that the provider asks for, is rejected.
+/// Why the edge rejects a sign-in, or a logout that the provider requests.
 #[derive(Debug)]
 pub(super) struct SignInError {
-    /// The reason, as records, metrics and the manual have it.
+    /// The reason, as records, metrics and the manual name it.
     pub(super) reason: Reason,
     /// How the provider failed, if it did.
     pub(super) outage: Option<Outage>,
@@ -29,7 +29,7 @@ pub(super) struct SignInError {
     pub(super) acr: Vec<String>,
     /// The error code of the provider's answer, if it had one.
     pub(super) provider_error: Option<&'static str>,
-    /// The error that caused it.
+    /// The underlying error.
     pub(super) cause: Option<Box<dyn Error + Send + Sync>>,
 }
 
@@ -41,13 +41,13 @@ impl SignInError {
         }
     }
 
-    /// Logs an error of the session service, or of this process, that keeps it from deciding.
+    /// Logs an error of the session service, or of this process, that prevents a decision.
     pub(super) fn unavailable(error: &(dyn Error + 'static), problem: &str) -> Self {
         tracing::error!(error, "{problem}");
         Self::from(Reason::SessionServiceUnavailable)
     }
 
-    /// Why a logout token is rejected. The provider may send it again if the token cannot be judged now.
+    /// The error of a rejected logout token. The provider may retry if the token cannot be validated now.
     pub(super) fn of_logout_token(error: IdTokenError) -> Self {
         let outage = match &error {
             IdTokenError::Provider(error) => Some(error.outage()),
@@ -60,7 +60,7 @@ impl SignInError {
         }
     }
 
-    /// The answer at this step.
+    /// The answer to this error at this step.
     fn answer(&self, step: SignInStep) -> HttpError {
         match (step, self.outage) {
             (SignInStep::Callback, _) => HttpError::SignIn {
@@ -190,7 +190,7 @@ fn of_provider(error: &ProviderError) -> Reason {
     }
 }
 
-/// RFC 6749, section 5.2: whether it is the client, the grant, or something else.
+/// What the provider rejects (RFC 6749, section 5.2): the client, the grant, or something else.
 fn of_refusal(refusal: &OAuthError) -> Reason {
     match refusal.code() {
         _ if refusal.is_about_client() => Reason::ClientRefused,
@@ -243,7 +243,7 @@ fn of_failure(failure: &HttpError) -> Option<Reason> {
 }
 
 impl SignIn {
-    /// The answer of a handler, which may be a rejection for a reason that any handler can have.
+    /// A handler's answer. It is a rejection if a failure that any handler can have is one.
     pub(super) fn answer(
         &self,
         step: SignInStep,

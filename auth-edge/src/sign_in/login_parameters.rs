@@ -1,7 +1,7 @@
-//! What one login adds to the authorization request: what its address requests, and what the route it leads to requires.
+//! The parameters that one login adds to the authorization request, from its address and its route.
 //!
 //! Invariants
-//! - Of the query only the allow-list is read.
+//! - Only the allow-list is read from the query.
 //! - A request cannot weaken what a route requires.
 //! - No parameter of the protocol can be set.
 //!
@@ -13,28 +13,28 @@ use crate::http::request;
 use crate::route_table::Route;
 use crate::values::allowed_parameters::{AllowedParameter, CONNECTION, STANDARD_PARAMETERS, fits};
 
-/// All values of a visitor together, in bytes once encoded: beside them the redirect holds the rest of the authorization request and
-/// the transaction's cookie, in a head of 4 KiB ([`crate::http::answer_head`]).
+/// Most encoded bytes of a visitor's values. The redirect also holds the rest of the authorization request
+/// and the transaction's cookie, in a head of 4 KiB ([`crate::http::answer_head`]).
 const MAX_VISITOR_BYTES: usize = 768;
 
-/// What this login adds to the authorization request.
+/// The parameters that this login adds to the authorization request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LoginParameters {
     /// Parameters, each name once.
     pub(crate) extra: Vec<(String, String)>,
-    /// How old the authentication may be, in seconds.
+    /// Largest age of the authentication, in seconds.
     pub(crate) max_age: Option<u64>,
     /// Organization requested by this login.
     pub(crate) organization: Option<String>,
-    /// Whether the provider has to ask the person, whoever is signed in there.
+    /// Whether the provider has to ask the user, even if a user is signed in there.
     pub(crate) must_ask: bool,
-    /// Whether it was the visitor's address that requested a silent sign-in, not the route.
+    /// Whether the visitor's address, not the route, requests a silent sign-in.
     pub(crate) silent_by_visitor: bool,
 }
 
 impl LoginParameters {
-    /// Reads the allow-listed parameters of the query, the first of repeated ones, and those of the route; what does not fit
-    /// is left out.
+    /// Reads the allowed parameters of the query (the first of repeated ones) and those of the route. Omits
+    /// values that do not fit.
     #[must_use]
     pub(crate) fn of(
         query: &str,
@@ -57,7 +57,7 @@ impl LoginParameters {
             };
             match name {
                 "max_age" => wanted.max_age = value.parse().ok(),
-                // Somebody else's organization must not get around the configured one.
+                // A visitor must not bypass the configured organization by naming another.
                 "organization" if organization_is_configured => {}
                 "organization" => {
                     wanted.organization = Some(value.clone());
@@ -70,7 +70,7 @@ impl LoginParameters {
             }
         }
         if wanted.silent() && wanted.max_age == Some(0) {
-            // "Do not ask" and "ask anew" contradict each other (OpenID Connect Core, section 3.1.2.3).
+            // "Do not ask" and "ask again" contradict each other (OpenID Connect Core, section 3.1.2.3).
             wanted.max_age = None;
         }
         wanted
@@ -88,12 +88,12 @@ impl LoginParameters {
         self.get("acr_values")
     }
 
-    /// Lets the provider ask the person.
+    /// Lets the provider ask the user.
     pub(crate) fn ask_after_all(&mut self) {
         self.extra.retain(|(name, _)| name != "prompt");
     }
 
-    /// Has the person prove anew who they are, in the class that is demanded, whatever else is wanted.
+    /// Requires a new authentication in the demanded class. This overrides all other parameters.
     pub(crate) fn prove_anew(&mut self, demand: &SignInDemand) {
         self.max_age = Some(0);
         self.extra
@@ -112,7 +112,7 @@ impl LoginParameters {
     }
 }
 
-/// The parameters that a login may have: the standard ones, those that configuration allows, those of the route.
+/// The parameters that a login may have: the standard ones, those of the settings, those of the route.
 fn names<'a>(allowed: &'a [AllowedParameter], route: Option<&'a Route>) -> Vec<&'a str> {
     let mut names = STANDARD_PARAMETERS.to_vec();
     let of_route = route.into_iter().flat_map(|route| route.sign_in.keys());
@@ -125,7 +125,7 @@ fn names<'a>(allowed: &'a [AllowedParameter], route: Option<&'a Route>) -> Vec<&
     names
 }
 
-/// What the route requires of a sign-in by name: its table's `sign_in`, and what its guard will require of the session.
+/// What the route requires of this parameter: its table's `sign_in`, and what its guard requires of sessions.
 fn demanded(route: &Route, name: &str) -> Option<String> {
     let preset = route.sign_in.get(name).cloned();
     let requested = match name {
@@ -141,7 +141,7 @@ fn demanded(route: &Route, name: &str) -> Option<String> {
     .filter(|value| fits(name, value))
 }
 
-/// Takes the room of a value once it is encoded, if there is so much left.
+/// Subtracts the encoded length of the value from `room`, if it fits.
 fn takes_room(room: &mut usize, value: &str) -> bool {
     let encoded: usize = url::form_urlencoded::byte_serialize(value.as_bytes())
         .map(str::len)
@@ -155,7 +155,7 @@ fn is_silent(prompt: &str) -> bool {
     prompt.split(' ').any(|word| word == "none")
 }
 
-/// Of what a visitor requests and a route requires: the route's, unless the visitor's is stricter.
+/// The route's value, unless the visitor requests a stricter one.
 fn stricter(name: &str, requested: Option<String>, demanded: Option<String>) -> Option<String> {
     let (requested, demanded) = match (requested, demanded) {
         (Some(requested), Some(demanded)) => (requested, demanded),

@@ -1,13 +1,13 @@
-//! Security events: what transmitters push (RFC 8935) is passed to the session service, which judges it, and its answer put in the words of HTTP.
+//! Security events: passes pushed events (RFC 8935) to the session service, and its answer to HTTP.
 //!
 //! Invariants
-//! - 202 only once all that the event does is done; what fails for a reason of ours is a 5xx, and its transmitter sends it again.
-//! - Nothing is judged here, so that every edge and every replica answers the same.
-//! - While the session service receives no events, which is the default, requests get 404 without a call to it: the edge asks again
-//!   after a minute.
+//! - The edge answers 202 only once all effects are done. On 5xx, an error of ours, the transmitter retries.
+//! - The edge judges no event itself, so that every edge and every replica answers the same.
+//! - While the session service receives no events, which is the default, the edge answers 404 without a call.
+//!   It asks again after a minute.
 //!
-//! Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature; a limit to events
-//! that are taken, for a provider that ends the sessions of a whole company sends as many as there are.
+//! Deliberately absent: cookies, CSRF proof and guards, since a signature authenticates the transmitter. Also
+//! a limit on accepted events: a provider may send one for each session of a company.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,10 +27,10 @@ use crate::http::no_store;
 const TYPE: &str = "application/secevent+jwt";
 /// Largest body, in bytes: as large as a token may be.
 const MAX_BODY_BYTES: usize = oidc::MAX_TOKEN_BYTES;
-/// Events that one address may send in a minute and have refused.
+/// Rejected events per address and minute.
 pub(crate) const REFUSED_PER_MINUTE: u64 = 600;
 
-/// How long the edge answers 404 by itself once the session service has said that it receives no events.
+/// How long the edge answers 404 by itself after the session service reported that it receives no events.
 const OFF_MS: u64 = 60_000;
 
 /// POST of one security event token.
@@ -72,7 +72,7 @@ pub(crate) async fn receive(
             HttpError::NotFound
         }
         reason => {
-            // What cannot be judged may be anybody's invention.
+            // An event that cannot be validated may be forged.
             if reason == ErrorReason::ErrProviderUnavailable {
                 let _ = sign_in.refused_events_limit.check(sender, now_ms);
             }
@@ -85,7 +85,7 @@ pub(crate) async fn receive(
     if received.error_code.is_empty() {
         return Ok(no_store(StatusCode::ACCEPTED.into_response()));
     }
-    // Counted after the fact: what is refused costs its sender the next one.
+    // Count after the call: a rejected event reduces the sender's next ones.
     let _ = sign_in.refused_events_limit.check(sender, now_ms);
     let told = json!({ "err": received.error_code, "description": received.description });
     // RFC 8935, section 2.3.

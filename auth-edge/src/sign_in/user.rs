@@ -1,4 +1,4 @@
-//! The claims a session keeps about a person: the text of a JSON object, as the session service has it.
+//! The claims that a session stores about a user: the text of a JSON object, as in the session service.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,21 +8,21 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Error, Map, Value};
 
-/// Claims by their names, each as it stands: no number is rounded.
+/// Claims by name, each as its original text: no number is rounded.
 type RawClaims = BTreeMap<String, Box<RawValue>>;
 
-/// The text of the claims of an ID token that was verified.
+/// The text of the claims of a verified ID token.
 #[must_use]
 pub(crate) fn of_id_token(id_token: &str) -> Option<String> {
     let payload = id_token.split('.').nth(1)?;
     String::from_utf8(URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
 }
 
-/// ID-token claims, then userinfo over them, then `further` claims that neither has, without the filtered ones and without tokens;
-/// `sub` always stays the ID token's. It comes first, which makes the stored session smallest.
+/// Merges ID-token claims, userinfo over them, and `further` claims that neither has. Drops filtered claims
+/// and tokens. `sub` is always the ID token's. It comes first, which makes the stored session smallest.
 ///
 /// # Errors
-/// The claims are no text of a JSON object.
+/// The claims are not the text of a JSON object.
 pub(crate) fn user(
     claims: &str,
     userinfo: Option<Map<String, Value>>,

@@ -1,17 +1,17 @@
-//! Reminders: cookies by which a browser remembers what the next sign-in has to know. A silent one found nobody, or its session
-//! does not meet what a route requires although the sign-in was requested for it: another one would go round in circles. Or
-//! the person signed out here alone: the provider, where they are still signed in, has to ask them.
+//! Reminders: cookies for the browser's next sign-in. A silent sign-in found no user, or a session does not
+//! meet the route's requirements although its sign-in requested them: the next sign-in would loop. Or the
+//! user signed out here only, so the provider has to ask.
 //!
-//! A sign-in that leads to a route requests all the route requires of one ([`crate::sign_in::login_parameters`]). What its
-//! session does not meet all the same is remembered under a key that holds for this session and these requirements alone
-//! ([`Requirements::unmet_key`](crate::route_table::requirements::Requirements::unmet_key)); a guard that meets the key
-//! refuses instead of sending the visitor to sign in.
+//! A sign-in requests all that its route requires of a sign-in ([`crate::sign_in::login_parameters`]). If its
+//! session still does not meet this, the browser stores a key for this session and these requirements
+//! ([`Requirements::unmet_key`](crate::route_table::requirements::Requirements::unmet_key)). A guard that
+//! receives the key rejects the request instead of redirecting to the sign-in.
 //!
 //! Invariants
-//! - A reminder grants nothing. It keeps a visitor from being sent to the provider, or has the provider ask.
-//! - The next sign-in that begins takes reminders away. That the provider has to ask stays until a sign-in there succeeds.
+//! - A reminder grants no access. It prevents a redirect to the provider, or has the provider ask.
+//! - The next sign-in clears reminders. [`Reminder::Left`] stays until a sign-in there succeeds.
 //!
-//! Deliberately absent: a seal, since who forges a reminder stops nobody but themselves.
+//! Deliberately absent: a seal. A forged reminder affects only the browser that sends it.
 
 use axum::http::{HeaderMap, HeaderValue};
 use oidc::ResponseMode;
@@ -25,35 +25,35 @@ use crate::sign_in::transaction::Transaction;
 use crate::values::refusal::RefusalReason;
 use crate::values::return_to::ReturnTo;
 
-/// Last part of the cookie's name after a silent sign-in: no ID of a state is that short.
+/// Last part of the cookie's name after a silent sign-in. Every ID of a state is longer.
 const SILENT: &str = "silent";
-/// How long a silent sign-in that found nobody is remembered, in seconds: longer than a page and its redirects take to load,
-/// shorter than somebody needs to sign in elsewhere and come back.
+/// How long the browser remembers that a silent sign-in found no user, in seconds: longer than a page and its
+/// redirects load, shorter than a user needs to sign in elsewhere and return.
 const SILENT_SECS: u64 = 60;
-/// Last part of the cookie's name for requirements that stay unmet.
+/// Last part of the cookie's name for unmet requirements.
 const UNMET: &str = "lacking";
-/// How long unmet requirements are remembered, in seconds: longer than somebody reads the page that says so and tries again,
-/// shorter than a provider takes to be set up otherwise.
+/// How long the browser remembers unmet requirements, in seconds: longer than a user reads the page about
+/// them and retries, shorter than an operator needs to change the provider.
 const UNMET_SECS: u64 = 300;
 
-/// Begins the last part of the cookie's name after a sign-out here alone; the provider's ID follows. No ID of a state has a dot.
+/// Starts the name's last part after a sign-out here only, before the provider's ID. No state ID has a dot.
 const LEFT: &str = "left.";
-/// How long the provider has to ask after a sign-out here alone, in seconds: as long as providers keep people signed in.
+/// How long the provider has to ask after a sign-out here only, in seconds: as long as its sessions last.
 const LEFT_SECS: u64 = 30 * 24 * 3600;
 
-/// What a browser remembers.
+/// A fact that a browser stores for its next sign-in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reminder<'a> {
-    /// A silent sign-in at this provider found nobody a moment ago.
+    /// A recent silent sign-in at this provider found no user.
     Silent(&'a str),
-    /// A sign-in was requested for the requirements of this key, and its session does not meet them.
+    /// A sign-in requested the requirements of this key, and its session does not meet them.
     Unmet(&'a str),
-    /// The person signed out here and may still be signed in at this provider.
+    /// The user signed out here and may still be signed in at this provider.
     Left(&'a str),
 }
 
 impl<'a> Reminder<'a> {
-    /// The last part of its cookie's name, its value, and the seconds it lasts.
+    /// The last part of the cookie's name, its value, and its lifetime in seconds.
     fn cookie(self) -> (String, &'a str, u64) {
         match self {
             Self::Silent(provider) => (SILENT.to_owned(), provider, SILENT_SECS),
@@ -64,7 +64,7 @@ impl<'a> Reminder<'a> {
 }
 
 impl PendingSignIns {
-    /// The `Set-Cookie` value that has the browser remember this.
+    /// The `Set-Cookie` value that stores this reminder in the browser.
     #[must_use]
     pub(crate) fn remember(&self, reminder: Reminder<'_>) -> Option<HeaderValue> {
         let (name, value, secs) = reminder.cookie();
@@ -72,14 +72,14 @@ impl PendingSignIns {
         cookies::set_cookie(&name, value, self.attributes(ResponseMode::Query), secs)
     }
 
-    /// Whether the browser remembers this.
+    /// Whether the browser has this reminder.
     #[must_use]
     pub(crate) fn is_reminded(&self, headers: &HeaderMap, reminder: Reminder<'_>) -> bool {
         let (name, value, _) = reminder.cookie();
         cookies::only_value(headers, &format!("{}{name}", self.prefix)) == Some(value)
     }
 
-    /// The `Set-Cookie` value that ends [`Reminder::Left`], if the browser has something to forget.
+    /// The `Set-Cookie` value that clears [`Reminder::Left`], if the browser has it.
     #[must_use]
     pub(crate) fn clear_left(&self, headers: &HeaderMap, provider: &str) -> Option<HeaderValue> {
         let name = format!("{}{LEFT}{provider}", self.prefix);
@@ -87,7 +87,7 @@ impl PendingSignIns {
         self.clear_named(&name, ResponseMode::Query)
     }
 
-    /// Whether a cookie of this name may be taken away when a sign-in begins, and at a sign-out.
+    /// Whether the start of a sign-in and a sign-out may clear a cookie of this name.
     pub(super) fn may_clear(&self, name: &str) -> bool {
         name.strip_prefix(&self.prefix)
             .is_some_and(|rest| !rest.starts_with(LEFT))
@@ -95,8 +95,8 @@ impl PendingSignIns {
 }
 
 impl SignIn {
-    /// The key of what the session of a sign-in that leads here does not meet although the sign-in was requested for it;
-    /// `None` if it meets all, or misses what no sign-in brings. `proved_anew` says whether the person was to prove anew who they are.
+    /// The key of requirements that the session does not meet although its sign-in requested them. `None` if
+    /// it meets all, or if no sign-in can help. `proved_anew`: the sign-in requested a new authentication.
     #[must_use]
     pub(in crate::sign_in) fn unmet_after_sign_in(
         &self,
@@ -105,21 +105,21 @@ impl SignIn {
         return_to: &ReturnTo,
         proved_anew: bool,
     ) -> Option<String> {
-        // Where no route of ours is, a check without a rule demands what the session owes.
+        // Without a route of ours, a check without a rule requires only the session's `sign_in_demand`.
         let route = self.routes.load().route_of(return_to);
         let none = Requirements::default();
         let requirements = route.as_deref().map_or(&none, |route| &route.requirements);
         let missing = requirements
             .check_all(session, self.clock.now_ms(), &self.providers)
             .err()?;
-        // What a session owes is known to its own sign-in if the one before it owed the same.
+        // The sign-in knew of the demand only if the earlier session had the same.
         let owes_news = session.sign_in_demand.is_some() && !proved_anew;
         let requirements = requirements.with_what_is_owed(Some(session));
         (missing.is_of_sign_in() && !owes_news).then(|| requirements.unmet_key(id))
     }
 
-    /// The key of what the session that stays after a refused sign-in will not meet: the provider left out the `auth_time` that was
-    /// requested, or confirmed none of the classes requested.
+    /// The key of requirements that the remaining session will not meet after a rejected sign-in: the
+    /// provider left out the requested `auth_time`, or confirmed none of the requested classes.
     #[must_use]
     pub(in crate::sign_in) fn unmet_after_refusal(
         &self,
@@ -130,7 +130,7 @@ impl SignIn {
         let route = self.routes.load().route_of(transaction.return_to.as_ref()?);
         let mut requirements = route.map_or_else(Requirements::default, |route| route.requirements.clone());
         if transaction.record.max_age == Some(0) {
-            // As a session demands it that owes a sign-in.
+            // The same as for a session with a `sign_in_demand`.
             requirements.max_age_secs = Some(0);
             let classes = transaction
                 .record
