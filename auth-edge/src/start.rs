@@ -93,7 +93,7 @@ pub enum StartError {
 /// Runs the edge until shutdown is requested.
 ///
 /// # Errors
-/// What keeps it from starting.
+/// The reason why the edge cannot start.
 pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartError> {
     let certificates = CertificateMetrics::new(&runtime.metrics)?;
     let tls = match &settings.tls {
@@ -199,7 +199,7 @@ fn log_limits(settings: &EdgeSettings, browsers: &Limits, memory: Option<&Memory
 /// Builds the edge, and follows changes of its secrets and credentials files. Needs a tokio runtime.
 ///
 /// # Errors
-/// What keeps it from starting.
+/// The reason why the edge cannot start.
 pub fn build(
     mut settings: EdgeSettings,
     clock: Arc<dyn Clock>,

@@ -15,11 +15,11 @@ use crate::values::refusal::RefusalReason as Reason;
 
 /// Largest posted answer, in bytes: a code, a state and an issuer are far smaller.
 const MAX_FORM_BYTES: usize = 64 * 1024;
-/// Longest code sent to the provider, in bytes: codes that hold an encrypted token are below half of it.
+/// Longest code sent to the provider, in bytes: even a whole encrypted token is shorter than half of it.
 const MAX_CODE_BYTES: usize = 4096;
 
 /// Error codes in records: RFC 6749 section 4.1.2.1, OpenID Connect Core 3.1.2.6, RFC 8707 section 2, RFC
-/// 9396 section 5, Unmet Authentication Requirements 1.0. Clients can send any other: [`OTHER_ERROR`].
+/// 9396 section 5, Unmet Authentication Requirements 1.0. Others, which may be any text, are [`OTHER_ERROR`].
 const ERRORS: [&str; 19] = [
     "invalid_request",
     "unauthorized_client",

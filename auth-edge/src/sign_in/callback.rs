@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! - The checks run in the order of [`Callback::finish`]. The first that fails ends the callback.
-//! - A bad message causes no call to the provider. Exception: only metadata says if `iss` may be absent.
+//! - A bad message causes no call to the provider. Exception: its metadata, if `iss` is absent.
 //! - Each provider has its own callback. It rejects an answer to a sign-in at another provider.
 //! - Only the transaction that the state names is used up. All edges together redeem a code once.
 //! - A rejection creates nothing, changes no session, and keeps all other transactions.
@@ -108,8 +108,8 @@ impl Callback<'_> {
     }
 
     /// Answers a callback without a pending sign-in of this browser. A browser that is signed in by now goes
-    /// to its destination, and nothing is used up. Only such callbacks count: a user who returns from the
-    /// provider is never rejected because of other users' callbacks.
+    /// to its destination, and nothing is used up. Only such callbacks count towards the limit. So other
+    /// users' callbacks never cause the rejection of a user who returns from the provider.
     async fn answer_lost(
         &self,
         error: SignInError,
@@ -185,7 +185,7 @@ impl Callback<'_> {
     /// Turns the answer into a session. Checks in this order:
     /// 1. the provider: the sign-in began at it, and it may sign users in at this host;
     /// 2. `iss`, then `error`, then `code`;
-    /// 3. the claim of the sign-in, the code's redemption, the ID token, userinfo, the session ([`Redemption`]).
+    /// 3. the sign-in's claim, the code's redemption, ID token, userinfo and session ([`Redemption`]).
     async fn finish(
         &self,
         transaction: &Transaction,
@@ -271,8 +271,8 @@ impl Callback<'_> {
     }
 }
 
-/// The cookie that names the owner of kept forms: the user who signed in last. It replaces the cookie of an
-/// earlier user even if no guard sees the page of a form.
+/// The cookie that names the owner of kept forms: the user who signed in last. It always replaces the cookie
+/// of an earlier user, since a form may be on a page without a guard.
 fn person_cookie(sign_in: &SignIn, session: &CachedSession) -> Option<HeaderValue> {
     let person = tag(&session.issuer, &session.subject);
     let set = || {

@@ -107,7 +107,7 @@ impl HeldClaim {
         Some(made_ms.saturating_add(elapsed_ms(sign_in, heard_ms)))
     }
 
-    /// Abandons the sign-in in the background. Waiting requests fail, and a session that it created ends.
+    /// Abandons the sign-in in the background. Waiting requests fail; a session already created ends.
     pub(super) fn abandon(self, sign_in: &SignIn) {
         let sessions = sign_in.sessions.clone();
         let request = AbandonSignInRequest {

@@ -2,14 +2,14 @@
 //! endpoints that register and refresh a session's key, and the page where a user waits for them.
 //!
 //! Invariants
-//! - Temporary failures answer 5xx: after other errors than 403 with a challenge, browsers end the session.
+//! - Temporary failures answer 5xx: on any other error but 403 with a challenge, browsers end the session.
 //! - A refresh costs at most one read. A wrong challenge costs no read and no signature verification.
 //! - Both endpoints work without the session cookie, which browsers leave out if another site led here. A
 //!   sealed value names the session instead.
 //! - Neither checks the origin of a request: browsers report it in three ways, or not at all. No script can
 //!   send `Sec-Secure-Session-Id`, and no page of another site has the key that answers a challenge.
 //! - A browser that has signed in again gets no cookie of its earlier session.
-//! - Only the sign-in that created a session offers to bind it: later its cookie may be stolen.
+//! - Only the sign-in that created a session offers to bind it: later another browser may have its cookie.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub(super) fn offer(sign_in: &SignIn, id: &SessionId) -> Option<(HeaderName, Hea
 /// Longest address of the waiting page, in bytes: with a sign-in's cookies it fits a proxy's buffer of 4 KiB.
 const MAX_STOP_BYTES: usize = 2_560;
 
-/// The waiting page before `target`, if routes need a bound session.
+/// The waiting page before `target`, if the settings require bound sessions.
 pub(super) fn stop_on_the_way(sign_in: &SignIn, site: &Site, target: &ReturnTo) -> Option<String> {
     let bindings = sign_in.bindings.as_ref()?;
     if bindings.settings.mode != DeviceBound::Required {
@@ -135,7 +135,7 @@ pub(crate) async fn register(
     let now_ms = sign_in.clock.now_ms();
     let proof = text(headers, RESPONSE);
     let Some((id, jwk)) = proof.and_then(|proof| invited(bindings, proof, now_ms)) else {
-        // Counted and not recorded: any client can send one, as often as it likes.
+        // Count it without a record: any client can send one, as often as it likes.
         bindings.metrics.count(DeviceProofOutcome::NotBound);
         return Err(NO_PROOF_OF_OURS);
     };

@@ -243,7 +243,7 @@ fn of_failure(failure: &HttpError) -> Option<Reason> {
 }
 
 impl SignIn {
-    /// A handler's answer. It is a rejection if a failure that any handler can have is one.
+    /// A handler's answer. If its failure is a rejection, the edge counts and records it.
     pub(super) fn answer(
         &self,
         step: SignInStep,

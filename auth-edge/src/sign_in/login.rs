@@ -111,7 +111,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
             [],
         ));
     };
-    // The provider has to authenticate this user again. Without that, the next session would need it too.
+    // The session requires a new authentication. Without one, the next session would require it too.
     if let Some(session) = &session
         && let Ok(session) = sign_in.sessions.find(session).await
         && let Some(demand) = &session.sign_in_demand
@@ -122,7 +122,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
     begin(sign_in, login, &wanted, (head, session)).await
 }
 
-/// Only a third party's parameters, each once, if they fit. All that a login accepts are shorter.
+/// Only a third party's parameters, each once, if they fit. A login accepts no longer ones.
 fn third_party_query(encoded: &str) -> String {
     let mut query = String::new();
     for name in THIRD_PARTY_PARAMETERS {

@@ -50,7 +50,7 @@ const MAX_ID_TOKEN_HINT_BYTES: usize = 2_048;
 /// Longest hint sent instead of it, in bytes: session IDs and Entra's opaque hints are shorter.
 const MAX_LOGOUT_HINT_BYTES: usize = 512;
 
-/// Fragment of the landing page if the user is still signed in at the provider. The web app says so.
+/// Fragment of the landing page if the user is still signed in at the provider. The web app shows a notice.
 const HERE_ONLY: &str = "#signed-out-here-only";
 
 /// Signs out on a GET that no other site caused and that navigates, and on a POST with the CSRF proof.
@@ -278,7 +278,7 @@ async fn provider_logout(
 }
 
 /// Names the user instead of a long ID token (OpenID Connect RP-Initiated Logout 1.0, section 2): the claim
-/// `login_hint`, which Microsoft Entra needs, or the provider's session ID. The edge trusts neither.
+/// `login_hint`, which Microsoft Entra expects, or the provider's session ID. The edge trusts neither.
 fn logout_hint(id_token: &str) -> Option<String> {
     let claims: Value = serde_json::from_str(&of_id_token(id_token)?).ok()?;
     let hint = |name| claims.get(name).and_then(Value::as_str);

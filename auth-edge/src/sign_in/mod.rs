@@ -146,7 +146,7 @@ const NOT_A_VISIT: HttpError = HttpError::Forbidden {
 const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl SignIn {
-    /// The device that sent the request: a browser's, or the provider's own.
+    /// The device that sent the request: a browser or the provider.
     fn device(&self, head: &Parts) -> Device {
         self.shared.device(&head.headers, request::peer(&head.extensions))
     }
@@ -168,8 +168,8 @@ impl SignIn {
     }
 }
 
-/// Milliseconds since `since_ms`, rounded down. Both times are cut to whole milliseconds, so their difference
-/// can be one too high: a logout would seem older, and a session younger, than it is.
+/// Milliseconds since `since_ms`, never too many. Both times are cut to whole milliseconds, so their
+/// difference can be one too high: a logout would seem older, and a session younger, than it is.
 fn elapsed_ms(sign_in: &SignIn, since_ms: u64) -> u64 {
     sign_in
         .clock

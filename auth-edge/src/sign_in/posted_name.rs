@@ -4,7 +4,7 @@
 //! Invariants
 //! - The provider does not sign it: it adds only names, and never replaces a claim of ID token or userinfo.
 //! - The edge reads it only if the scope includes `name`, which OpenID Connect does not define. A form passes
-//!   through the browser, so other providers' forms are not read.
+//!   through the browser, so the edge ignores the names of other providers.
 
 use serde_json::{Map, Value};
 

@@ -1,9 +1,9 @@
 //! A transaction: one pending sign-in. Only the browser stores it, sealed in its own cookie.
 //!
 //! Invariants
-//! - State, nonce and verifier are fresh, unpredictable and at least 128 bits. One random seed yields all three, so that ten
-//!   pending sign-ins fit into a browser's cookies.
-//! - The return address travels in `state`, sealed for this state alone. The cookie records whether there is one.
+//! - State, nonce and verifier are fresh, unpredictable and at least 128 bits. One random seed yields all
+//!   three, so that ten pending sign-ins fit into a browser's cookies.
+//! - `state` carries the return address, sealed for this state only. The cookie records if there is one.
 //! - The cookie's name has an ID derived from the state, so pending sign-ins do not replace each other.
 //! - The seal covers the cookie's name, so no cookie can take the place of another.
 //! - A transaction expires both in the browser and at the edge.
@@ -56,7 +56,7 @@ pub(crate) struct TransactionRecord {
     /// The `max_age` requested, in seconds: the ID token then has to hold `auth_time`.
     #[prost(uint64, optional, tag = "4")]
     pub(crate) max_age: Option<u64>,
-    /// The authentication context classes requested, separated by spaces: the ID token then has to name one of them.
+    /// The requested authentication context classes, separated by spaces: the ID token has to name one.
     #[prost(string, optional, tag = "5")]
     pub(crate) acr_values: Option<String>,
     /// Whether no interaction was allowed (`prompt=none`).
