@@ -43,8 +43,8 @@ compile_for() {
   fi
   # where rustup or a distribution has put the standard library already, nothing is asked for
   [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] || rustup target add "$target"
-  name=$(echo "$target" | tr a-z- A-Z_)
-  export "CARGO_TARGET_${name}_LINKER=$linker" "CC_$(echo "$target" | tr - _)=$linker"
+  # The linker of this machine is cargo's default: naming it would make cargo build every procedural macro again.
+  [ "$1" = "$own" ] || export "CARGO_TARGET_$(echo "$target" | tr a-z- A-Z_)_LINKER=$linker" "CC_$(echo "$target" | tr - _)=$linker"
   export RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$source=/source --remap-path-prefix=$target_dir=/target --remap-path-prefix=$cargo_home=/cargo"
   export SOURCE_DATE_EPOCH=0 # C can write the time of its compilation into a program (gcc, "Environment Variables")
   export CFLAGS="-ffile-prefix-map=$target_dir=/target -ffile-prefix-map=$cargo_home=/cargo"
