@@ -3,7 +3,7 @@
 //
 // A driver: {
 //   name                      its heading in docs/providers.md
-// version                   the version that ran, for the table
+//   version                   the version that ran, for the table
 //   exceptions                by step, what does not work there: {offered: 'why not'} or {fault: 'whose', symptom: /what the step fails with/, says};
 //                             {offered} without a symptom is a step that passes without the provider's help
 //   start({edgeUrl, registration, client, account, accessTokenSecs})

@@ -1,12 +1,10 @@
 // LemonLDAP::NG (Debian): its portal with the demonstration accounts, its configuration as the Manager writes it.
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { freePort } from '../../../lib/net.mjs';
 import { submit } from '../html.mjs';
-import { startProgram } from './program.mjs';
+import { startProgram, startSite } from './program.mjs';
 
 const PORTAL = '/usr/share/lemonldap-ng/portal/htdocs/index.psgi';
 const TEMPLATES = '/usr/share/lemonldap-ng/portal/templates';
@@ -71,35 +69,21 @@ export const lemonldap = {
   exceptions: { backChannel: { offered: 'it has front-channel logout alone', symptom: /backchannel_logout_supported/ } },
 
   async start(options) {
-    const folder = mkdtempSync(join(tmpdir(), 'vestibule-llng-'));
-    for (const name of ['conf', 'sessions/lock', 'psessions/lock']) mkdirSync(join(folder, name), { recursive: true });
-    const port = await freePort();
-    const origin = `http://127.0.0.1:${port}`;
-    writeFileSync(join(folder, 'lemonldap-ng.ini'), ini(folder));
-    let child;
-    const run = async () => {
+    const site = await startSite('llng', ({ folder, port, origin }) => {
+      for (const name of ['conf', 'sessions/lock', 'psessions/lock']) mkdirSync(join(folder, name), { recursive: true });
+      writeFileSync(join(folder, 'lemonldap-ng.ini'), ini(folder));
       writeFileSync(join(folder, 'conf/lmConf-1.json'), JSON.stringify(configuration(folder, origin, options, newKeys())));
-      child = await startProgram('lemonldap-ng', 'starman', ['--listen', `127.0.0.1:${port}`, '--workers', String(WORKERS), '--no-default-middleware', PORTAL], {
+      return startProgram('lemonldap-ng', 'starman', ['--listen', `127.0.0.1:${port}`, '--workers', String(WORKERS), '--no-default-middleware', PORTAL], {
         env: { ...process.env, LLNG_DEFAULTCONFFILE: join(folder, 'lemonldap-ng.ini') }, cwd: folder, ready: `${origin}/.well-known/openid-configuration`,
       });
-    };
-    await run();
+    });
     return {
-      origin,
+      ...site,
       account: ACCOUNT,
       answer(page) {
         if (page.text.includes('name="password"')) return submit(page, 'name="password"', { user: ACCOUNT.username, password: ACCOUNT.password });
         if (page.text.includes('name="confirm"')) return submit(page, 'name="confirm"', { confirm: '1' });
         return undefined;
-      },
-      async rotateKeys() {
-        await child.stop();
-        await run();
-      },
-      log: () => child.output,
-      async stop() {
-        await child.stop();
-        rmSync(folder, { recursive: true, force: true });
       },
     };
   },

@@ -1,6 +1,10 @@
 // A provider's program: starts it, waits for it, and stops it by its process id.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
 import { Child } from '../../../lib/child.mjs';
-import { probe, until } from '../../../lib/net.mjs';
+import { freePort, probe, until } from '../../../lib/net.mjs';
 
 const READY_MS = 60_000; // an interpreter with a large framework, on a busy machine
 
@@ -17,6 +21,26 @@ export async function startProgram(name, command, args, { ready, ...options }) {
     throw error;
   }
   return child;
+}
+
+/** Starts a provider in a new folder: `start({ folder, port, origin })` starts its program, and starts it again with new keys. */
+export async function startSite(name, start) {
+  const folder = mkdtempSync(join(tmpdir(), `vestibule-${name}-`));
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  let child = await start({ folder, port, origin });
+  return {
+    origin,
+    async rotateKeys() {
+      await child.stop();
+      child = await start({ folder, port, origin });
+    },
+    log: () => child.output,
+    async stop() {
+      await child.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
 }
 
 const CHANGE_MS = 10_000; // from the request for new keys until they are published
