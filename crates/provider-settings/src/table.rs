@@ -28,6 +28,7 @@ pub(crate) static ONE_PROVIDER: Service = Service {
     prefix: PREFIX,
     shared_prefix: None,
     about: "One provider.",
+    first_settings: &[],
     topics: &[&TOPIC],
 };
 

@@ -7,8 +7,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::{Service, Setting};
 
-/// Longest line of a manual.
-const TERM_WIDTH: usize = 110;
+/// Longest line of the help, in columns.
+const HELP_WIDTH: usize = 100;
 
 /// The action that the command line requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,7 +98,7 @@ fn with_settings(service: &Service, command: Command) -> Command {
         .flat_map(|setting| arguments(service, setting));
     command
         .after_help(after)
-        .max_term_width(TERM_WIDTH)
+        .max_term_width(HELP_WIDTH)
         .args(hidden.map(|argument| argument.hide(true)))
 }
 
@@ -107,11 +107,12 @@ fn command(service: &Service, commands: Vec<Command>) -> Command {
         .about(service.about)
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
-        .max_term_width(TERM_WIDTH)
+        .max_term_width(HELP_WIDTH)
         .subcommands(commands)
         .arg(switch("check-config").help("Validate the settings, say what is wrong with them, and exit"))
         .arg(switch("settings-table").hide(true))
-        .after_help(
+        .after_help("A first start needs no more than these settings; --help explains all of them.")
+        .after_long_help(
             "Every setting is a flag and an environment variable; the flag wins, an empty variable counts as unset. \
              Lists are separated by commas. Durations are whole seconds unless the name ends in _MS. \
              Traces go to OTEL_EXPORTER_OTLP_ENDPOINT; docs/operating.md lists the OTEL_ variables that count. \
@@ -133,7 +134,10 @@ fn switch(name: &'static str) -> Arg {
 /// The flag of a setting, and that of its file if it is a secret.
 fn arguments(service: &Service, setting: &Setting) -> impl Iterator<Item = Arg> + use<> {
     let file = setting.secret.then(|| file_argument(service, setting));
-    std::iter::once(argument(service, setting)).chain(file)
+    let is_first = service.first_settings.contains(&setting.name);
+    std::iter::once(argument(service, setting))
+        .chain(file)
+        .map(move |argument| argument.hide_short_help(!is_first))
 }
 
 fn argument(service: &Service, setting: &Setting) -> Arg {
@@ -141,11 +145,13 @@ fn argument(service: &Service, setting: &Setting) -> Arg {
         "" => String::new(),
         default => format!(" [default: {default}]"),
     };
-    let help = format!("{} [env: {}]{default}", setting.help, setting.name);
+    let origin = format!("[env: {}]{default}", setting.name);
+    let first_sentence = setting.help.split_inclusive(". ").next().unwrap_or_default();
     let argument = Arg::new(setting.name)
         .long(setting.flag(service.prefix))
         .value_name(setting.value)
-        .help(help);
+        .help(format!("{} {origin}", first_sentence.trim_end()))
+        .long_help(format!("{} {origin}", setting.help));
     if setting.is_boolean() {
         argument
             .num_args(0..=1)

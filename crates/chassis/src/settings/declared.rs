@@ -92,6 +92,8 @@ pub struct Service {
     pub shared_prefix: Option<&'static str>,
     /// One sentence for the manual.
     pub about: &'static str,
+    /// The settings that a first start needs: `-h` shows these alone.
+    pub first_settings: &'static [&'static str],
     /// Its topics, in the order of the manual.
     pub topics: &'static [&'static Topic],
 }

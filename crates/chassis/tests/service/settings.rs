@@ -29,6 +29,7 @@ static SERVICE: Service = Service {
     prefix: "T_",
     shared_prefix: Some("SHARED_"),
     about: "",
+    first_settings: &[],
     topics: &[&TOPIC],
 };
 

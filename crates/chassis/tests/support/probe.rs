@@ -61,6 +61,7 @@ static SERVICE: Service = Service {
     prefix: "PROBE_",
     shared_prefix: None,
     about: "A probe.",
+    first_settings: &[],
     topics: &[&TOPIC, &PROCESS],
 };
 

@@ -12,6 +12,7 @@ static SERVICE: Service = Service {
     prefix: "TEST_",
     shared_prefix: Some(provider_settings::PREFIX),
     about: "reads the providers' settings",
+    first_settings: &[],
     topics: &[&TOPIC],
 };
 

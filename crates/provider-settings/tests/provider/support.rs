@@ -24,6 +24,7 @@ static SERVICE: Service = Service {
     prefix: "TEST_",
     shared_prefix: Some(provider_settings::PREFIX),
     about: "reads the provider's settings",
+    first_settings: &[],
     topics: &[&TOPIC],
 };
 
