@@ -1,14 +1,14 @@
-//! Sessions remembered for a few seconds, so that most requests ask nobody.
+//! A cache that keeps sessions for a few seconds, so that most requests need no call.
 //!
 //! Invariants
-//! - A session is served from here only while every replica of the session service is heard, nothing was heard of it
-//!   since it was read, and it was read less than its maximum age ago: one that was ended is refused as soon as its ending
-//!   is heard, and within `SILENCE_MAX` if it cannot be heard.
-//! - An answer to a call that began before its session was forgotten here is not kept.
-//! - Use is never forgotten: a session that was only looked at is read anew when it is used, so that it rolls.
-//! - What is not there is not remembered: a session that was just created is found at once.
-//! - Memory is bounded by `WEIGHT_MAX`, and what is too old to be served is dropped within as long again: people who are gone take none,
-//!   and their tokens do not lie here.
+//! - The cache serves a session only while every replica reports, no change to it was received since its
+//!   read, and the read is younger than the maximum age. An ended session is rejected once its end is
+//!   received, or within `SILENCE_MAX` if it cannot be.
+//! - The cache keeps no answer to a call that began before it dropped the session.
+//! - Use always counts: the first use of a session that was only looked at reads it again, so that it rolls.
+//! - Misses are not cached: a session that was just created is found at once.
+//! - `WEIGHT_MAX` limits memory. Sessions too old to be served are dropped within the same time again, and
+//!   their tokens with them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -24,25 +24,25 @@ use super::listening::{self, Listening, Moment};
 use super::open_streams::CHANGES_KEPT_MIN;
 use crate::sessions::cookies::SessionId;
 
-/// How much what is remembered may take, in bytes: some ten thousand sessions of the usual size.
+/// The most the cache may take, in bytes: about ten thousand sessions of the usual size.
 const WEIGHT_MAX: u64 = 32 * 1024 * 1024;
 
-/// Sessions expected within that weight; more is no fault.
+/// Sessions expected within that weight; more are allowed.
 const SESSIONS_EXPECTED: usize = 10_000;
 
-/// What an entry takes besides its session.
+/// Bytes an entry takes besides its session.
 const ENTRY_BYTES: usize = 512;
 
-/// A session takes about so many times its size on the wire, the claims as JSON included.
+/// A session takes about this many times its encoded size, including its claims as JSON.
 const GROWTH: usize = 4;
 
-/// Clocks of two pods may differ by this: nothing is served from here so shortly before it expires.
+/// The largest clock difference of two pods: a session this close to its expiry is not served.
 pub(super) const CLOCK_DIFFERENCE_MS: u64 = 5_000;
 
-/// What is remembered gets no older than this part of the time a session lives unused, so that use counts while it matters.
+/// An entry gets no older than this part of the session's idle time, so that use counts in time.
 const MAX_AGE_PARTS: u64 = 10;
 
-/// How often what is too old is dropped, at most.
+/// The shortest time between two sweeps of old entries.
 const SWEEP_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 type CacheKey = [u8; 16];
@@ -54,9 +54,9 @@ type Entries = quick_cache::sync::Cache<CacheKey, CacheEntry, ByBytes>;
 struct CacheEntry {
     session: Arc<CachedSession>,
     requested_at: Moment,
-    /// When it was last read by a use of the session, so that it could roll.
+    /// When a use of the session last read it, so that it could roll.
     used: Option<Moment>,
-    /// How old it may get and still be served.
+    /// The oldest age at which it may be served.
     max_age: Duration,
     weight: u64,
 }
@@ -70,20 +70,19 @@ impl Weighter<CacheKey, CacheEntry> for ByBytes {
     }
 }
 
-/// The sessions remembered.
+/// The cached sessions.
 #[derive(Debug)]
 pub(crate) struct SessionCache {
     entries: Entries,
-    /// What is heard of changes.
+    /// Changes received from the session service.
     pub(super) listening: Arc<Listening>,
-    /// When a session was forgotten last, as a [`Moment`]: a read that began by then and is answered later may be about that
-    /// one.
+    /// When a session was last dropped, as a [`Moment`]: a read that began by then may return that session.
     last_forgotten: AtomicU64,
     max_age: Duration,
 }
 
 impl SessionCache {
-    /// Remembers sessions for up to `max_age` while `client` is heard; zero keeps none. Needs a tokio runtime.
+    /// Caches sessions up to `max_age` while all replicas report; zero disables it. Needs a tokio runtime.
     #[must_use]
     pub(crate) fn start(client: SessionClient, max_age: Duration) -> Arc<Self> {
         let listening = Arc::new(Listening::new(max_age.max(CHANGES_KEPT_MIN)));
@@ -98,20 +97,20 @@ impl SessionCache {
         cache
     }
 
-    /// How many sessions are remembered, and the bytes they take.
+    /// How many sessions are cached, and the bytes they take.
     pub(super) fn size(&self) -> (usize, u64) {
         (self.entries.len(), self.entries.weight())
     }
 
-    /// Now: to be taken before the session service is called.
+    /// Now: take it before the call to the session service.
     pub(crate) fn now(&self) -> Moment {
         self.listening.now()
     }
 
-    /// The session of this ID, if what is remembered holds. `counts` tells whether the request counts as use.
+    /// The session of this ID, if its entry is still valid. `counts`: whether the request counts as use.
     ///
     /// # Errors
-    /// The result that the metric has: a miss, or unheard where not every replica of the session service is heard.
+    /// The result label of the metric: `miss`, or `unheard` while a replica is silent.
     pub(super) fn find(
         &self,
         id: &SessionId,
@@ -137,7 +136,7 @@ impl SessionCache {
         found.map(|entry| entry.session).ok_or("miss")
     }
 
-    /// Remembers a session whose read began at `requested_at`.
+    /// Caches a session whose read began at `requested_at`.
     pub(crate) fn keep(
         &self,
         id: &SessionId,
@@ -165,13 +164,13 @@ impl SessionCache {
             weight: u64::try_from(ENTRY_BYTES + GROWTH * session.encoded_len()).unwrap_or(u64::MAX),
         };
         self.entries.insert(key, entry);
-        // Forgotten between the look above and here: whoever forgets first says so, then looks for the entry.
+        // `forget` may have run since the check above: it sets `last_forgotten` before it removes the entry.
         if is_late() {
             self.entries.remove(&key);
         }
     }
 
-    /// Forgets a session: it ended or changed here.
+    /// Drops a session that this edge ended or changed.
     pub(crate) fn forget(&self, id: &SessionId) {
         self.last_forgotten.fetch_max(self.now().0, Ordering::SeqCst);
         if let Some((_, entry)) = self.entries.remove(&id.to_bytes()) {
@@ -181,7 +180,7 @@ impl SessionCache {
         }
     }
 
-    /// The token that is meant, if one is remembered that holds.
+    /// The requested token, if a valid one is cached.
     pub(crate) fn token(&self, id: &SessionId, wanted: &TokenFor, clock_ms: u64) -> Option<Arc<CachedToken>> {
         let now = self.listening.now();
         let entry = self.entries.get(&id.to_bytes())?;
@@ -194,7 +193,7 @@ impl SessionCache {
         holds.then_some(token)
     }
 
-    /// Remembers a token that was handed out for a session that is remembered.
+    /// Caches a token that was issued for a cached session.
     pub(crate) fn keep_token(&self, id: &SessionId, token: &Arc<CachedToken>) {
         if let Some(entry) = self.entries.peek(&id.to_bytes()) {
             entry.session.keep_token(Arc::clone(token));
@@ -207,7 +206,7 @@ impl SessionCache {
     }
 }
 
-/// Drops what is too old to be served, again and again, as long as there is the cache.
+/// Drops entries that are too old, at each interval, as long as the cache exists.
 async fn sweep(cache: Weak<SessionCache>, interval: Duration) {
     let mut turns = tokio::time::interval(interval);
     loop {
@@ -232,7 +231,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    /// One that hears all replicas, and an ID.
+    /// A cache to which all replicas report, and an ID.
     fn cache(max_age: Duration) -> (SessionCache, SessionId) {
         let listening = Listening::new(LONG);
         listening.complete(Moment(1), Moment(u64::MAX));
@@ -245,7 +244,7 @@ mod tests {
         (cache, SessionId::from_bytes([7; 16]))
     }
 
-    /// A moment after all that were.
+    /// A moment after every earlier one.
     fn later(cache: &SessionCache) -> Moment {
         let now = cache.now();
         while cache.now() <= now {}

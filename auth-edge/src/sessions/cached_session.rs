@@ -1,4 +1,4 @@
-//! A session as the edge knows it: what the session service said, and what is made of it once for many requests.
+//! A session as the edge knows it: the service's answer, and values derived from it once.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -12,11 +12,11 @@ use session_proto::v1::{GetAccessTokenResponse, Session};
 
 use super::listening::Moment;
 
-/// Access tokens remembered for one session: one for each API and set of scopes that routes require.
+/// Access tokens cached for one session: one for each API and set of scopes that routes require.
 const TOKENS_MAX: usize = 8;
 
-/// Which of a session's access tokens is meant: its own, or with an audience or a resource the one for that API. Empty is not
-/// named.
+/// Selects one of a session's access tokens: its own, or the one for an audience or a resource. An empty
+/// field selects nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct TokenFor {
     /// Scopes the token has to carry.
@@ -42,29 +42,29 @@ pub(crate) struct CachedSession {
     tokens: RwLock<Vec<Arc<CachedToken>>>,
 }
 
-/// An access token that was handed out.
+/// An access token that the session service issued.
 #[derive(Debug)]
 pub(crate) struct CachedToken {
-    /// Everything it was requested by: no token of one API is found for another.
+    /// The full request for it: a token for one API is never found for another.
     requested: TokenFor,
     /// When it was requested.
     pub(super) requested_at: Moment,
     /// The token.
     pub(crate) value: Secret<String>,
-    /// How it is presented: `Bearer`, usually.
+    /// The token type, usually `Bearer`.
     pub(crate) token_type: String,
-    /// The token as an upstream gets it; none if it is nothing a header can hold.
+    /// The header value for an upstream; none if a header cannot hold the token.
     pub(crate) authorization: Option<HeaderValue>,
     /// The scope granted, separated by spaces.
     pub(crate) scope: String,
     /// When it expires, in milliseconds since the Unix epoch.
     pub(crate) expires_at_ms: u64,
-    /// Until when the session service hands it out without a refresh, likewise.
+    /// Until when the session service returns it without a refresh, in the same unit.
     pub(super) good_until_ms: u64,
 }
 
 impl CachedToken {
-    /// What the session service answered with.
+    /// Made from the session service's answer.
     pub(crate) fn new(
         requested: &TokenFor,
         requested_at: Moment,
@@ -82,13 +82,13 @@ impl CachedToken {
         })
     }
 
-    /// Whether it is worth nothing without a proof (RFC 9449).
+    /// Whether the token is valid only with a proof (RFC 9449).
     pub(crate) fn is_bound(&self) -> bool {
         self.token_type.eq_ignore_ascii_case("DPoP")
     }
 }
 
-/// An access token as its type says that it is presented: bound to a key (RFC 9449) or not (RFC 6750).
+/// The header value for a token of this type: bound to a key (RFC 9449) or not (RFC 6750).
 #[must_use]
 fn authorization(token_type: &str, token: &str) -> Option<HeaderValue> {
     let bound = token_type.eq_ignore_ascii_case("DPoP");
@@ -99,7 +99,7 @@ fn authorization(token_type: &str, token: &str) -> Option<HeaderValue> {
 }
 
 impl CachedSession {
-    /// Takes what the session service said.
+    /// Made from the session service's answer.
     #[must_use]
     pub(crate) fn new(session: Session) -> Arc<Self> {
         Arc::new(Self {
@@ -109,7 +109,7 @@ impl CachedSession {
         })
     }
 
-    /// The audit record of a request that came with the session's cookie and without proof of its device.
+    /// The audit record of a request with the session's cookie but without proof of its device.
     pub(super) fn record_without_device(&self) -> AuditRecord<'_> {
         AuditRecord {
             actor: Some((&self.session.issuer, &self.session.subject)),
@@ -119,9 +119,9 @@ impl CachedSession {
         }
     }
 
-    /// The user's claims, read once.
+    /// The user's claims, parsed once.
     pub(crate) fn claims(&self) -> &Map<String, Value> {
-        // The session service takes nothing else than an object.
+        // The session service accepts only an object.
         let read = || serde_json::from_str(&self.session.user).unwrap_or_default();
         self.claims.get_or_init(read)
     }

@@ -1,8 +1,8 @@
-//! The calls to the session service that mean something to the edge, each with what it makes the cache forget or remember.
+//! Calls to the session service that have a meaning to the edge, each with its effect on the cache.
 //!
 //! Invariants
-//! - What a call has changed or ended is forgotten before its answer is used, also when no answer came.
-//! - No token of a session that ended gets into a log.
+//! - A call that changes or ends a session drops it from the cache before its answer is used, or without one.
+//! - No token of an ended session gets into a log.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use super::{CachedToken, SessionRepository, TokenFor};
 use crate::sessions::cookies::SessionId;
 
 impl SessionRepository {
-    /// Begins a session and gives its secret name.
+    /// Creates a session and returns its secret ID.
     pub(crate) async fn create(
         &self,
         request: CreateSessionRequest,
     ) -> Result<(SessionId, v1::Session), SessionError> {
         let replaced = SessionId::parse(&request.replaces_session_id);
         let response = self.client.create_session(request).await;
-        // Also when no answer came: it may have ended.
+        // Even if no answer came: the session may have ended.
         if let Some(replaced) = replaced {
             self.cache.forget(&replaced);
         }
@@ -46,7 +46,7 @@ impl SessionRepository {
         self.client.get_session(GetSessionRequest { by }).await
     }
 
-    /// Extends a session by use; tells whether its deadline moved.
+    /// Extends a session by use. Returns whether its deadline moved.
     pub(super) async fn roll_session(
         &self,
         id: &SessionId,
@@ -78,7 +78,7 @@ impl SessionRepository {
         updated?.session.ok_or_else(malformed)
     }
 
-    /// Tells that a generation of a session's cookie was used which this edge cannot judge; gives the session as it is then.
+    /// Reports a cookie generation that this edge cannot judge. Returns the session after the report.
     pub(super) async fn rotate_cookie(
         &self,
         id: &SessionId,
@@ -95,7 +95,7 @@ impl SessionRepository {
             grace: prost_types::Duration::try_from(GRACE).ok(),
         };
         let rotated = self.client.rotate_cookie(request).await;
-        // Whatever was remembered is of the generation before.
+        // The cached session has the earlier generation.
         self.cache.forget(id);
         rotated?.session.map(Box::new).ok_or_else(malformed)
     }
@@ -111,7 +111,7 @@ impl SessionRepository {
         bound?.session.ok_or_else(malformed)
     }
 
-    /// A valid access token of a session: the one that is meant.
+    /// The requested valid access token of a session.
     pub(crate) async fn access_token(
         &self,
         id: &SessionId,
@@ -125,7 +125,7 @@ impl SessionRepository {
         Ok(token)
     }
 
-    /// An access token the session service answers with, past the cache.
+    /// An access token from the session service, past the cache.
     pub(crate) async fn granted(
         &self,
         id: &SessionId,
@@ -144,7 +144,7 @@ impl SessionRepository {
         Ok(CachedToken::new(wanted, requested_at, granted))
     }
 
-    /// Ends a session. Gives the ID token for the provider, if there was a session and it kept one.
+    /// Ends a session. Returns its ID token for the provider, if it kept one.
     pub(crate) async fn end(&self, id: &SessionId) -> Result<EndSessionResponse, SessionError> {
         let by = Some(end_session_request::By::SessionId(id.expose().to_owned()));
         let request = EndSessionRequest {
@@ -153,13 +153,13 @@ impl SessionRepository {
             ..EndSessionRequest::default()
         };
         let response = self.client.end_session(request).await;
-        // Also when no answer came: it may have ended.
+        // Even if no answer came: the session may have ended.
         self.cache.forget(id);
         response
     }
 }
 
-/// The browser could not ask for the cookie that proves its device.
+/// The browser could not request the cookie that proves its device.
 pub(super) fn unproven() -> SessionError {
     failed(
         ErrorReason::ErrSessionServiceUnavailable,
@@ -167,7 +167,7 @@ pub(super) fn unproven() -> SessionError {
     )
 }
 
-/// An answer without what it has to hold.
+/// An answer that lacks a required field.
 pub(super) fn malformed() -> SessionError {
     failed(
         ErrorReason::ErrInternal,

@@ -1,10 +1,10 @@
-//! What is heard from the session service: whether every replica is heard, and which sessions changed when.
+//! Events from the session service: whether every replica reports, and when each session changed.
 //!
 //! Invariants
-//! - While one replica is not heard, nothing that was read before counts.
-//! - A session that changed counts only if it was read after the change was heard.
+//! - While a replica is silent, no earlier read counts.
+//! - A changed session counts only if it was read after the change was received.
 //!
-//! Time here is monotonic, so that neither a clock that is set nor a process that was paused makes something old look new.
+//! Time is monotonic here: neither a clock change nor a paused process makes an old read look new.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -19,41 +19,41 @@ use session_proto::client::{SessionClient, WatchItem};
 use session_proto::v1::WatchSessionsRequest;
 use session_proto::v1::session_event::Kind;
 
-/// A replica whose news is older is not heard. It reports three times within that how far its events go, so two reports in a
-/// row may be lost. With the half second in which a session service notices that its store tells it nothing, what was ended
-/// is refused within a second whatever breaks.
+/// A replica whose last report is older is silent. It reports three times within that time, so two reports in
+/// a row may be lost. The session service notices a silent store within half a second. So an ended session is
+/// rejected within a second, whichever part fails.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_millis(450);
 
-/// Changes remembered at once; with more, everything read before counts as changed.
+/// The limit of changes in memory; above it, everything read before counts as changed.
 const CHANGES_MAX: usize = 100_000;
 
-/// Which session: its public handle.
+/// The public handle of a session.
 pub(super) type Handle = Box<str>;
 
-/// What has been heard.
+/// The state of all received events.
 #[derive(Debug)]
 pub(super) struct Listening {
     began: Instant,
-    /// How long a change has to be remembered: nothing that is remembered of a session gets older.
+    /// How long a change is kept: no cached read of a session gets older.
     kept: Duration,
-    /// Since when all replicas are heard without a gap, and until when that holds, in microseconds after `began`; 0 is
-    /// never.
+    /// Since when all replicas report without a gap, and until when that is valid, in microseconds after
+    /// `began`; 0 is never.
     since: AtomicU64,
     until: AtomicU64,
-    /// Until when all replicas were heard last, whether or not that holds; 0 is never.
+    /// Until when all replicas last reported, even if that has passed; 0 is never.
     heard_until: AtomicU64,
-    /// Replicas that are heard, and those that are not.
+    /// The numbers of replicas that report, and of silent ones.
     replicas: [AtomicUsize; 2],
-    /// When sessions changed last.
+    /// When each session last changed.
     changes: RwLock<HashMap<Handle, Moment>>,
 }
 
-/// A moment, in microseconds after the beginning of listening.
+/// A moment, in microseconds after `began`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(pub(super) u64);
 
 impl Moment {
-    /// How much later this is than another; nothing if it is not.
+    /// How much later this is than `earlier`; zero if it is not.
     pub(super) fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
@@ -67,7 +67,7 @@ impl Moment {
 }
 
 impl Listening {
-    /// Hears nothing yet. Changes are remembered for `kept`.
+    /// No replica reports yet. Changes are kept for `kept`.
     pub(super) fn new(kept: Duration) -> Self {
         Self {
             began: Instant::now(),
@@ -85,29 +85,29 @@ impl Listening {
         self.moment(Instant::now())
     }
 
-    /// A moment of the monotonic clock; nothing is earlier than the beginning.
+    /// A moment of the monotonic clock; none is before `began`.
     pub(super) fn moment(&self, instant: Instant) -> Moment {
-        // 0 is taken for never.
+        // 0 means never.
         let since = instant.saturating_duration_since(self.began);
         Moment(u64::try_from(since.as_micros()).unwrap_or(u64::MAX).max(1))
     }
 
-    /// Whether all replicas are heard at `now`.
+    /// Whether all replicas report at `now`.
     pub(super) fn is_complete(&self, now: Moment) -> bool {
         now.0 < self.until.load(Ordering::Acquire) && self.since.load(Ordering::Acquire) != 0
     }
 
-    /// Whether what a call that began at `requested_at` returned still holds at `now`, as far as changes are heard.
+    /// Whether the result of a call that began at `requested_at` is still valid at `now`.
     pub(super) fn vouches_for(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
         let changed = changes.get(handle);
-        // In this order: whoever sees that all are heard again also sees since when.
+        // In this order: a thread that sees the replicas complete also sees `since`.
         self.is_complete(now)
             && requested_at.0 >= self.since.load(Ordering::Acquire)
             && changed.is_none_or(|changed| *changed < requested_at)
     }
 
-    /// Something happened to a session.
+    /// Records a change to a session.
     pub(super) fn changed(&self, handle: &str, now: Moment) {
         let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
         if changes.len() >= CHANGES_MAX {
@@ -118,40 +118,40 @@ impl Listening {
         changes.insert(handle.into(), now);
     }
 
-    /// Forgets the changes that are older than anything that is remembered.
+    /// Drops changes that are older than every cached read.
     pub(super) fn forget_old(&self, now: Moment) {
         let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
         changes.retain(|_, changed| now.since(*changed) <= self.kept);
     }
 
-    /// All replicas are heard up to `until`; what was read before `since` does not count.
+    /// All replicas report up to `until`; reads before `since` do not count.
     pub(super) fn complete(&self, since: Moment, until: Moment) {
         self.since.fetch_max(since.0, Ordering::AcqRel);
         self.until.store(until.0, Ordering::Release);
         self.heard_until.store(until.0, Ordering::Relaxed);
     }
 
-    /// How old the news of the replica is that was heard last of all; since the beginning where they never were all heard.
+    /// The age of the oldest replica's last report; since `began` if the replicas were never complete.
     pub(super) fn news_age(&self) -> Duration {
         let until = self.heard_until.load(Ordering::Relaxed);
         let reported = until.saturating_sub(Moment::default().plus(SILENCE_MAX).0);
         self.now().since(Moment(reported))
     }
 
-    /// How many replicas are heard, and how many are not.
+    /// How many replicas report, and how many are silent.
     pub(super) fn replicas(&self) -> [usize; 2] {
         self.replicas
             .each_ref()
             .map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// Not all replicas are heard.
+    /// At least one replica is silent.
     fn incomplete(&self) {
         self.until.store(0, Ordering::Release);
     }
 }
 
-/// Listens to every replica for as long as somebody holds `listening`.
+/// Watches every replica for as long as `listening` has an owner.
 pub(super) async fn listen(client: SessionClient, listening: Weak<Listening>) {
     let mut replicas = Replicas(HashMap::new());
     let mut items = pin!(client.watch_each(WatchSessionsRequest::default()));
@@ -163,21 +163,21 @@ pub(super) async fn listen(client: SessionClient, listening: Weak<Listening>) {
     }
 }
 
-/// What is known of one replica.
+/// The state of one replica.
 #[derive(Clone, Copy, Debug)]
 struct Replica {
-    /// Since when it is heard without a gap.
+    /// Since when it reports without a gap.
     heard_since: Option<Moment>,
     /// Every event from before has been received.
     reported_until: Moment,
 }
 
-/// Every replica there is.
+/// All replicas.
 #[derive(Debug)]
 struct Replicas<Id>(HashMap<Id, Replica>);
 
 impl<Id: Eq + Hash + Display> Replicas<Id> {
-    /// Takes an item of one replica, and judges them all anew.
+    /// Takes an item of one replica, and judges all replicas again.
     fn take(&mut self, listening: &Listening, id: Id, item: WatchItem, now: Moment) {
         let heard = |heard_since| Replica {
             heard_since,
@@ -217,7 +217,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
         self.judge(listening, now);
     }
 
-    /// All are heard since the last one was, and until the oldest report of any grows too old.
+    /// All report since the last one connected, until the oldest report of any expires.
     fn judge(&self, listening: &Listening, now: Moment) {
         let heard = self.0.values().filter(|replica| replica.heard_since.is_some());
         let counts = [heard.count(), self.0.len()];
@@ -237,7 +237,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
             listening.complete(since, until);
             return;
         }
-        // After a silence everything is read anew, though no stream broke.
+        // After a silence every session is read again, even if no stream broke.
         listening.complete(now, until);
         tracing::info!(
             replicas = self.0.len(),

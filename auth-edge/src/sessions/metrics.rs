@@ -1,4 +1,4 @@
-//! How often sessions are found in memory, and what becomes of proofs of their devices.
+//! How often the cache has a session, and the results of device proofs.
 
 use prometheus::{IntCounterVec, Registry};
 
@@ -21,31 +21,31 @@ impl CacheMetrics {
         Ok(Self(all))
     }
 
-    /// Counts what became of looking for a session.
+    /// Counts the result of a lookup.
     pub(super) fn count<T>(&self, found: &Result<T, &'static str>) {
         let result = found.as_ref().err().unwrap_or(&"hit");
         self.0.with_label_values(&[result]).inc();
     }
 }
 
-/// What becomes of proofs that a browser holds its session's key.
+/// Counts the results of proofs of session keys.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceMetrics(IntCounterVec);
 
-/// What a proof came to; requests that carry one are not counted.
+/// The result of a proof; requests that carry a valid one are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceProofOutcome {
     /// A session was bound.
     Bound,
-    /// No session was bound, for its proof or its challenge was none.
+    /// No session was bound: its proof or its challenge was invalid.
     NotBound,
     /// A browser proved its key again.
     Refreshed,
-    /// A browser was given a challenge.
+    /// A browser received a challenge.
     Challenged,
-    /// A browser was told that its session is over.
+    /// A browser received the answer that its session is over.
     Over,
-    /// A request had no proof, and says that its browser could not ask for one.
+    /// A request had no proof, and says that its browser could not request one.
     Skipped,
     /// A request had no proof.
     Missing,
@@ -77,7 +77,7 @@ impl DeviceMetrics {
         Ok(Self(all))
     }
 
-    /// Counts what a proof came to.
+    /// Counts the result of a proof.
     pub(crate) fn count(&self, outcome: DeviceProofOutcome) {
         self.0.with_label_values(&[outcome.name()]).inc();
     }
