@@ -1,14 +1,14 @@
-//! When a session's cookie is given anew, for browsers that bind no key to it, and which generation of it counts.
+//! When the edge renews a session cookie that no key is bound to, and which generation of it is valid.
 //!
-//! A generation is six random bytes in the cookie, with those of the one it was given for. The session service knows the one that
-//! counts (`RotateCookie`); what is shown and fits it is judged here, anything else there.
+//! A generation is six random bytes in the cookie, with those of its parent. The edge accepts one that fits
+//! the current generation. The session service judges all others (`RotateCookie`).
 //!
 //! Invariants
-//! - Every use of the one that counts is offered a new one as soon as that is due, and never the same one twice: a client that takes
-//!   offers and uses none keeps none from the other browsers, and two browsers that hold one cookie come by different ones.
-//! - No answer gives a generation again that was given before, and none gives one long after it was made, so that one that is late takes
-//!   nothing back.
-//! - Until it is used, nothing has happened: an answer that is lost costs nothing.
+//! - Each use of the current generation gets a new offer once due, and no offer repeats. So unused offers
+//!   block no other browser, and browsers that share a cookie receive different generations.
+//! - No response repeats an earlier generation or sends one long after it was made: a late response undoes
+//!   nothing.
+//! - A generation takes effect on its first use: a lost response costs nothing.
 
 use std::time::Duration;
 
@@ -16,32 +16,32 @@ use chassis::random;
 use session_proto::timestamp;
 use session_proto::v1;
 
-/// Bytes that tell a generation from the others.
+/// Bytes of a generation's ID.
 pub(crate) const ID_BYTES: usize = 6;
 
-/// For so long a generation is good after another one has taken its place: a request that was sent before arrives later, and so does an answer.
+/// How long a replaced generation stays valid: requests and responses may still be in transit.
 pub(crate) const GRACE: Duration = Duration::from_secs(60);
 
-/// For so long a new one may wait for the head of its answer: an upload's could put it over one that has long been used. The grace has
-/// to hold that, and the ways of a request and an answer.
+/// How long a new generation may wait for the head of its response: after an upload, a newer one may be in
+/// use. `GRACE` must cover this time and both transits.
 pub(super) const HELD_MS: u64 = 15_000;
 
 /// A generation of a session's cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Generation {
-    /// Which one.
+    /// Its random ID.
     pub(crate) id: [u8; ID_BYTES],
-    /// The one it was given for; zeros for the first one.
+    /// Its parent: the generation it replaces; zeros for the first one.
     pub(crate) parent: [u8; ID_BYTES],
 }
 
 impl Generation {
-    /// As a cookie holds it.
+    /// The bytes that a cookie holds.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         [self.id, self.parent].concat()
     }
 
-    /// Read back.
+    /// Parses these bytes.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (id, parent) = bytes.split_first_chunk()?;
         Some(Self {
@@ -51,19 +51,19 @@ impl Generation {
     }
 }
 
-/// The generation that counts, as the session service tells it; empty before the first rotation.
+/// The current generation according to the session service; empty before the first rotation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counting<'a> {
-    /// Which one.
+    /// Its ID.
     id: &'a [u8],
-    /// The one before.
+    /// The ID of its parent.
     parent: &'a [u8],
     /// Since when, in milliseconds since the Unix epoch.
     since_ms: u64,
 }
 
 impl<'a> Counting<'a> {
-    /// Of a session.
+    /// The current generation of a session.
     pub(crate) fn of(session: &'a v1::Session) -> Self {
         let counts = session.cookie_generation.as_ref();
         let since = counts.and_then(|counts| counts.since.as_ref());
@@ -79,7 +79,7 @@ impl<'a> Counting<'a> {
         self.id == id_of(shown.as_ref())
     }
 
-    /// Whether a generation that is shown is good as far as this says: nobody has to be asked.
+    /// Whether a presented generation is valid without a call to the session service.
     pub(crate) fn takes(self, shown: Option<Generation>, now_ms: u64) -> bool {
         let is_beside = |shown: Generation| given(&shown.parent) == self.parent;
         let is_before_or_beside = || id_of(shown.as_ref()) == self.parent || shown.is_some_and(is_beside);
@@ -95,7 +95,7 @@ fn id_of(generation: Option<&Generation>) -> &[u8] {
     generation.map_or(&[], |generation| &generation.id)
 }
 
-/// The bytes of a generation; none of the first one.
+/// The bytes of a generation's ID; empty for the first one.
 pub(super) fn given(id: &[u8; ID_BYTES]) -> &[u8] {
     if *id == [0; ID_BYTES] { &[] } else { id }
 }
@@ -103,19 +103,19 @@ pub(super) fn given(id: &[u8; ID_BYTES]) -> &[u8] {
 /// When cookies rotate.
 #[derive(Clone, Copy, Debug)]
 pub struct CookieRotation {
-    /// How long a generation counts before another one is given, in milliseconds.
+    /// How long a generation is current before the next one is offered, in milliseconds.
     interval_ms: u64,
 }
 
 impl CookieRotation {
-    /// Rotates cookies that count for longer than this.
+    /// Rotates cookies whose generation is current for longer than this.
     pub(crate) fn every(interval_secs: u64) -> Self {
         Self {
             interval_ms: interval_secs.saturating_mul(1_000),
         }
     }
 
-    /// The generation to offer to a browser that shows `shown`, if one is due.
+    /// The generation to offer to a browser that presents `shown`, if one is due.
     pub(crate) fn next(
         self,
         counting: Counting<'_>,

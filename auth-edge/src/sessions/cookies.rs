@@ -2,10 +2,10 @@
 //!
 //! Invariants
 //! - Nothing is ever read from a cookie whose signature does not verify.
-//! - Two cookies of one name count as none.
-//! - A cookie is cleared with the very attributes it was set with.
+//! - Two cookies of one name count as no cookie.
+//! - A cookie is cleared with the same attributes it was set with.
 //!
-//! Deliberately absent: clearing because a backend knows no session, since a late answer must not wipe a newer cookie.
+//! Deliberately absent: clearing an unknown session's cookie, since a late answer must not wipe a newer one.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use base16ct::lower;
@@ -20,17 +20,17 @@ use crate::sessions::keys::{DerivedKeys, Purpose};
 /// Random bytes of a session ID, which is written as their 32 hexadecimal digits.
 const ID_BYTES: usize = 16;
 
-/// Room for a signature, and some more: a longer one is none.
+/// Room for a signature and a little more; a longer text is not a signature.
 const SIGNATURE_BYTES_MAX: usize = 48;
 
 /// The `SameSite` attribute of the session cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SameSite {
-    /// Sent on our own requests and on top-level navigations from elsewhere: the default.
+    /// Sent on requests from our own site and on top-level navigations from other sites: the default.
     Lax,
-    /// Sent on requests from our own site alone.
+    /// Sent only on requests from our own site.
     Strict,
-    /// Sent always; needs https.
+    /// Always sent; needs https.
     None,
 }
 
@@ -46,7 +46,7 @@ impl SameSite {
     }
 }
 
-/// What configuration says about cookies.
+/// The settings of cookies.
 #[derive(Clone, Debug)]
 pub struct CookieSettings {
     /// Base name, without prefix.
@@ -59,7 +59,7 @@ pub struct CookieSettings {
     pub secure: bool,
 }
 
-/// The secret name of a session. Whoever holds it is the session.
+/// The secret ID of a session. It alone gives access to the session.
 #[derive(Clone, Debug)]
 pub struct SessionId(Secret<String>);
 
@@ -71,22 +71,22 @@ impl SessionId {
         (digits == Ok(ID_BYTES)).then(|| Self(Secret::new(text.to_owned())))
     }
 
-    /// The ID whose digits stand for these bytes.
+    /// The ID with these bytes.
     #[must_use]
     pub(crate) fn from_bytes(bytes: [u8; ID_BYTES]) -> Self {
         Self(Secret::new(lower::encode_string(&bytes)))
     }
 
-    /// The 16 bytes the digits stand for.
+    /// The 16 bytes of the ID.
     #[must_use]
     pub(crate) fn to_bytes(&self) -> [u8; ID_BYTES] {
         let mut bytes = [0; ID_BYTES];
-        // It succeeds: `parse` lets nothing but digits through.
+        // This succeeds: `parse` accepts only digits.
         let _ = lower::decode(self.0.expose(), &mut bytes);
         bytes
     }
 
-    /// The ID itself, for the session service alone.
+    /// The ID itself, only for the session service.
     #[must_use]
     pub(crate) fn expose(&self) -> &str {
         self.0.expose()
@@ -99,7 +99,7 @@ pub struct SessionCookies {
     settings: CookieSettings,
     keys: DerivedKeys,
     full_name: String,
-    /// The name of the cookie beside it that proves the session's device.
+    /// The name of the second cookie, which proves the session's device.
     pub(super) proof_name: String,
     sites: Option<Sites>,
 }
@@ -123,26 +123,26 @@ impl SessionCookies {
         }
     }
 
-    /// Binds the cookies of hosts that belong to a provider to that provider: taken elsewhere they are worth nothing.
+    /// Binds cookies of a provider's own hosts to that provider: they are invalid at other hosts.
     #[must_use]
     pub(crate) fn on(mut self, sites: Sites) -> Self {
         self.sites = Some(sites).filter(Sites::has_hosts);
         self
     }
 
-    /// Whether a cookie of this name is one of the two. Some browsers and frameworks compare names without regard to case.
+    /// Whether this is the name of one of the two cookies. Some browsers and frameworks ignore case.
     #[must_use]
     pub(crate) fn owns(&self, name: &str) -> bool {
         name.eq_ignore_ascii_case(&self.full_name) || name.eq_ignore_ascii_case(&self.proof_name)
     }
 
-    /// The session ID of a request whose one session cookie verifies.
+    /// The session ID of a request with exactly one session cookie, if its signature verifies.
     #[must_use]
     pub fn read(&self, headers: &HeaderMap) -> Option<SessionId> {
         self.read_whole(headers).map(|(id, _generation)| id)
     }
 
-    /// The same, with the generation of the cookie; none is the first one.
+    /// The session ID and the cookie's generation; no generation means the first one.
     pub(super) fn read_whole(&self, headers: &HeaderMap) -> Option<(SessionId, Option<Generation>)> {
         let value = only_value(headers, &self.full_name)?;
         let (id, rest) = value.split_at_checked(ID_BYTES * 2)?;
@@ -162,13 +162,13 @@ impl SessionCookies {
             .then_some((id, generation))
     }
 
-    /// The `Set-Cookie` value that gives a browser its session for `max_age` seconds, at the site of these request headers.
+    /// The `Set-Cookie` value that gives a browser its session for `max_age` seconds at the requested site.
     #[must_use]
     pub fn issue(&self, headers: &HeaderMap, id: &SessionId, max_age: u64) -> Option<HeaderValue> {
         self.issue_generation(headers, id, None, max_age)
     }
 
-    /// The same, of a generation.
+    /// [`Self::issue`] with a generation.
     pub(super) fn issue_generation(
         &self,
         headers: &HeaderMap,
@@ -189,7 +189,7 @@ impl SessionCookies {
         set_cookie(&self.full_name, &value, &self.attributes(), max_age)
     }
 
-    /// The `Set-Cookie` value that takes the cookie away.
+    /// The `Set-Cookie` value that removes the cookie.
     #[must_use]
     pub(crate) fn clear(&self) -> Option<HeaderValue> {
         set_cookie(&self.full_name, "", &self.attributes(), 0)
@@ -205,7 +205,7 @@ impl SessionCookies {
         )
     }
 
-    /// What a signature covers: name, ID, the issuer at a provider's own host, and the generation, empty if it is the first.
+    /// The signed parts: name, ID, issuer at a provider's own host, and generation, empty for the first.
     fn covered<T>(
         &self,
         headers: &HeaderMap,
@@ -224,7 +224,7 @@ impl SessionCookies {
     }
 }
 
-/// The `Set-Cookie` value of a cookie that lasts for so many seconds; 0 takes it away.
+/// The `Set-Cookie` value of a cookie that lasts for `max_age` seconds; 0 removes it.
 pub(crate) fn set_cookie(name: &str, value: &str, attributes: &str, max_age: u64) -> Option<HeaderValue> {
     let cookie = format!("{name}={value}{attributes}; Max-Age={max_age}");
     let mut cookie = HeaderValue::try_from(cookie).ok()?;
@@ -232,14 +232,14 @@ pub(crate) fn set_cookie(name: &str, value: &str, attributes: &str, max_age: u64
     Some(cookie)
 }
 
-/// All cookies of a request, in order, over all `Cookie` headers. Pairs that are not UTF-8 are left out.
+/// All cookies of a request, in the order of all `Cookie` headers. Pairs that are not UTF-8 are left out.
 pub(crate) fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     parts(headers)
         .filter_map(|pair| std::str::from_utf8(pair).ok())
         .filter_map(|pair| pair.split_once('='))
 }
 
-/// What stands between the semicolons of all `Cookie` headers.
+/// The texts between the semicolons of all `Cookie` headers.
 fn parts(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     let lines = headers.get_all(header::COOKIE).iter();
     lines
@@ -364,7 +364,7 @@ mod tests {
             let mut bytes = pair.clone().into_bytes();
             bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
             let forged = String::from_utf8(bytes).unwrap();
-            // The last character of the signature carries two bits that mean nothing; the decoder refuses them.
+            // The signature's last character has two unused bits; the decoder rejects them unless they are 0.
             assert!(cookies.read(&request(&forged)).is_none(), "changed at {at}");
             assert!(cookies.read(&request(&pair[..at])).is_none(), "cut at {at}");
         }

@@ -1,11 +1,11 @@
-//! Sessions that are bound to a device (W3C Device Bound Session Credentials): the cookie that says for some minutes that the browser has
-//! proved to hold its session's key, and the challenges it proves that with.
+//! Sessions that are bound to a device (W3C Device Bound Session Credentials). A cookie says for some minutes
+//! that the browser proved its session's key, in an answer to a challenge.
 //!
 //! Invariants
-//! - Both are judged by the edge alone: an expiry and a signature over it and the session's secret ID.
-//! - What is good for one session, or for one step, is worth nothing for another.
+//! - The edge alone judges both: each is an expiry and a signature over it and the session's secret ID.
+//! - A value that is valid for one session, or for one step, is invalid for any other.
 //!
-//! Deliberately absent: memory of challenges. A proof copied from the wire is good for as long as its challenge, and needs the session cookie beside it.
+//! Deliberately absent: memory of challenges. A copied proof works while its challenge and cookie do.
 
 use axum::http::{HeaderMap, HeaderValue};
 use base64::Engine as _;
@@ -15,61 +15,61 @@ use super::cookies::{self, SessionCookies, SessionId};
 use super::keys::{DerivedKeys, Purpose};
 use super::metrics::DeviceMetrics;
 
-/// How long a challenge may be answered, in milliseconds: a browser asks its hardware and the network, and a clock here may be off.
+/// How long a challenge is valid, in milliseconds: time for hardware, network and clock differences.
 const CHALLENGE_MS: u64 = 60_000;
 
-/// For so long after its registration a bound session is served without proof: what the browser sent before the answer reached it is honest.
+/// How long a newly bound session needs no proof: requests may be sent before the browser is answered.
 const REGISTERED_MS: u64 = 30_000;
 
-/// The part of its life that a cookie is good beyond what the browser is told: the clocks of two edges are not the same.
+/// The edge accepts the cookie for this part of its lifetime longer, since the clocks of edges differ.
 const LEEWAY_PART: u64 = 10;
 
-/// Room for a signature: a longer one is none.
+/// Length of a signature; a longer text is not a signature.
 const SIGNATURE_BYTES: usize = 32;
 
-/// Request header of a browser that had to leave the cookie out, and says why (section "Secure-Session-Skipped").
+/// Request header of a browser that had to omit the cookie, with the reason ("Secure-Session-Skipped").
 const SKIPPED: &str = "secure-session-skipped";
 
-/// What the ID of a session is sealed for, so that one is no other.
+/// The purpose for which a session's ID is sealed, so that one sealed value cannot replace another.
 const REGISTRATION: &[u8] = b"registration of a device";
 const REFRESH: &[u8] = b"refresh of a device";
 
-/// What sessions are bound to a device for.
+/// Which sessions are bound to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceBound {
-    /// Nothing: none is bound, and nothing is asked of those that are.
+    /// None; the edge also requires no proof of sessions bound earlier.
     Off,
-    /// Those of browsers that can are worth nothing elsewhere.
+    /// Sessions of browsers that support it; they are invalid elsewhere.
     Offered,
-    /// No other session is worth anything.
+    /// All: the edge rejects every session that is not bound.
     Required,
 }
 
-/// Which sessions are bound, and how long a browser is believed.
+/// Which sessions are bound, and how long a proof is valid.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceBoundSettings {
     /// Which sessions.
     pub mode: DeviceBound,
-    /// How long somebody is believed who has proved to hold its session's key, in seconds.
+    /// How long a proof of the session's key is valid, in seconds.
     pub duration_secs: u64,
 }
 
-/// What a request proves of its session's device.
+/// What a request proves about its session's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceStanding {
-    /// The session is bound to none, and need not be.
+    /// The session is not bound and need not be.
     Unbound,
-    /// The request comes from the session's device, as far as its cookie says.
+    /// The request comes from the session's device, according to its cookie.
     Proven,
-    /// The session was bound a moment ago, and the request may have been sent before.
+    /// The session was bound a moment ago, and the browser may have sent the request before.
     JustBound,
-    /// It proves nothing, and the browser says that it could not ask for the cookie.
+    /// The request has no proof, and the browser says that it could not request the cookie.
     Skipped,
-    /// It proves nothing.
+    /// The request has no proof.
     Missing,
 }
 
-/// Writes and judges the cookie and the challenges.
+/// Issues and checks the cookie and the challenges.
 #[derive(Clone)]
 pub(crate) struct DeviceBindings {
     keys: DerivedKeys,
@@ -78,12 +78,12 @@ pub(crate) struct DeviceBindings {
     attributes: String,
     /// Which sessions are bound.
     pub(crate) settings: DeviceBoundSettings,
-    /// Counts what became of proofs.
+    /// Counts the results of proofs.
     pub(crate) metrics: DeviceMetrics,
 }
 
 impl DeviceBindings {
-    /// The cookie stands beside the session's, with its attributes.
+    /// The cookie has the attributes of the session cookie.
     #[must_use]
     pub(crate) fn new(
         keys: DerivedKeys,
@@ -100,12 +100,12 @@ impl DeviceBindings {
         }
     }
 
-    /// The cookie's attributes but its lifetime, as `credentials` of session instructions name them.
+    /// The cookie's attributes without its lifetime, for `credentials` in session instructions.
     pub(crate) fn attributes(&self) -> &str {
         self.attributes.trim_start_matches("; ")
     }
 
-    /// The `Set-Cookie` value that lets a browser use its session for a while.
+    /// The `Set-Cookie` value that lets a browser use its session for `duration_secs`.
     pub(crate) fn cookie(&self, id: &SessionId, now_ms: u64) -> Option<HeaderValue> {
         let duration_secs = self.settings.duration_secs;
         let age = duration_secs.saturating_sub(duration_secs / LEEWAY_PART);
@@ -114,20 +114,20 @@ impl DeviceBindings {
         cookies::set_cookie(&self.name, &value, &self.attributes, age)
     }
 
-    /// The `Set-Cookie` value that takes the cookie away.
+    /// The `Set-Cookie` value that removes the cookie.
     pub(crate) fn clear(&self) -> Option<HeaderValue> {
         cookies::set_cookie(&self.name, "", &self.attributes, 0)
     }
 
-    /// The challenge of a registration. It holds the session, sealed: a browser that comes back from its provider leaves `SameSite` cookies out of
-    /// the registration.
+    /// The challenge of a registration. It holds the sealed session ID, because a browser that returns from
+    /// its provider omits `SameSite` cookies from the registration.
     pub(crate) fn invitation(&self, id: &SessionId, now_ms: u64) -> Option<String> {
         let until_ms = now_ms.saturating_add(CHALLENGE_MS);
         let plain = [&until_ms.to_be_bytes()[..], &id.to_bytes()].concat();
         self.keys.seal(&[REGISTRATION], &plain).ok()
     }
 
-    /// The session that a challenge of a registration was made for, if it may still be answered.
+    /// The session of a registration challenge that is still valid.
     pub(crate) fn invited(&self, challenge: &str, now_ms: u64) -> Option<SessionId> {
         let plain = self.keys.open(&[REGISTRATION], challenge)?;
         let (until_ms, id) = plain.split_first_chunk::<8>()?;
@@ -135,13 +135,13 @@ impl DeviceBindings {
         is_there.then(|| id.try_into().ok().map(SessionId::from_bytes))?
     }
 
-    /// What names a session in the address of its refresh, which comes without cookies where another site has led here.
+    /// The sealed session ID in the refresh address: a refresh that another site causes has no cookies.
     pub(crate) fn address(&self, id: &SessionId) -> Option<String> {
         self.keys.seal(&[REFRESH], &id.to_bytes()).ok()
     }
 
-    /// The session of such an address, and whether the newest secret sealed it: otherwise the browser needs another one before the old
-    /// secret is gone.
+    /// The session of such an address, and whether the newest secret sealed it. If not, the browser needs a
+    /// new address before the old secret is removed.
     pub(crate) fn addressed(&self, sealed: &str) -> Option<(SessionId, bool)> {
         let (plain, is_lasting) = self.keys.open_telling_age(&[REFRESH], sealed)?;
         let id = plain.as_slice().try_into().ok().map(SessionId::from_bytes)?;
@@ -154,12 +154,12 @@ impl DeviceBindings {
         self.signed(Purpose::DeviceChallenge, id, until_ms)
     }
 
-    /// Whether this is a challenge for a refresh of that session which may still be answered.
+    /// Whether this is a valid challenge for a refresh of that session.
     pub(crate) fn is_challenge(&self, challenge: &str, id: &SessionId, now_ms: u64) -> bool {
         self.is_good(Purpose::DeviceChallenge, id, challenge, now_ms)
     }
 
-    /// What a request proves of a session that was bound then, if it was.
+    /// What a request proves about a session that was bound at `bound_at`, if it was.
     pub(super) fn standing(
         &self,
         headers: &HeaderMap,
@@ -190,7 +190,7 @@ impl DeviceBindings {
         }
     }
 
-    /// Whether a request carries the cookie of that session.
+    /// Whether a request carries the valid cookie of that session.
     pub(crate) fn is_proven(&self, headers: &HeaderMap, id: &SessionId, now_ms: u64) -> bool {
         let cookie = cookies::only_value(headers, &self.name);
         cookie.is_some_and(|value| self.is_good(Purpose::DeviceCookie, id, value, now_ms))
@@ -223,7 +223,7 @@ impl DeviceBindings {
     }
 }
 
-/// Whether a browser says that it could not ask for the cookie of this session, or says not of which. Another one's may still be registered.
+/// Whether a browser reports that it skipped this session's refresh, or an unnamed session's.
 fn is_skipped(headers: &HeaderMap, handle: &str) -> bool {
     let lines = headers
         .get_all(SKIPPED)

@@ -1,10 +1,10 @@
 //! Keys derived from `EDGE_SECRET`: one per purpose, by HKDF-SHA256, for each secret of the ring.
 //!
 //! Invariants
-//! - The first secret signs and seals, every secret verifies and opens. A secret that a file brings to a running edge waits before it
-//!   signs ([`Ring`]).
-//! - What one purpose signed never verifies for another.
-//! - Every MAC and AAD input is a sequence of length-prefixed parts, so that two different sequences never share their
+//! - The first secret signs and seals; every secret verifies and opens. A secret that a file adds to a
+//!   running edge waits before it signs ([`Ring`]).
+//! - A signature for one purpose never verifies for another.
+//! - Every MAC and AAD input is a sequence of length-prefixed parts, so that no two sequences share their
 //!   bytes.
 //!
 //! Deliberately absent: any use of a secret itself.
@@ -20,22 +20,22 @@ use chassis::secret::Secret;
 use chassis::secret::key_ring::Ring;
 use ring::{aead, hkdf, hmac};
 
-/// What a signature is for.
+/// The purpose of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The signature in the session cookie.
     SessionCookie,
     /// The cookie of a bound session.
     DeviceCookie,
-    /// What a browser proves with that it holds its session's key.
+    /// The challenge with which a browser proves its session's key.
     DeviceChallenge,
     /// The `csrf_token` field of our own forms.
     Csrf,
-    /// A keyed hash by which a person is named outside, where their name must not be.
+    /// A keyed hash that stands for a user where the user's name must not appear.
     Pseudonym,
 }
 
-/// What tells the keys of purposes apart, in the order of [`Purpose`].
+/// Labels that separate the keys of purposes, in the order of [`Purpose`].
 const LABELS: [&[u8]; 5] = [
     b"session cookie",
     b"device cookie",
@@ -44,7 +44,7 @@ const LABELS: [&[u8]; 5] = [
     b"pseudonym",
 ];
 
-/// HKDF salt: separates this product's keys from whatever else the secret is used for.
+/// HKDF salt: separates this product's keys from other uses of the secret.
 const SALT: &[u8] = b"vestibule edge keys v1";
 /// First byte of everything sealed, so that the format can change.
 const SEAL_VERSION: u8 = 1;
@@ -52,9 +52,9 @@ const SEAL_VERSION: u8 = 1;
 pub(crate) const SEAL_OVERHEAD: usize = 1 + aead::NONCE_LEN + 16;
 
 struct Derived {
-    /// Tells secrets apart.
+    /// Identifies the secret.
     fingerprint: hmac::Tag,
-    /// One for each purpose, in the order of [`LABELS`].
+    /// One key for each purpose, in the order of [`LABELS`].
     macs: Vec<hmac::Key>,
     seal: aead::LessSafeKey,
 }
@@ -100,7 +100,7 @@ impl DerivedKeys {
         }
     }
 
-    /// The same ring by this clock, which says how long a secret has waited.
+    /// The same ring with this clock, which measures how long a secret has waited.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
@@ -118,7 +118,7 @@ impl DerivedKeys {
             .store(Arc::new(self.ring.load().replaced_by(new, is_same, now_ms)));
     }
 
-    /// Signs a sequence of parts with the key that signs now: HMAC-SHA256.
+    /// Signs a sequence of parts with the current signing key: HMAC-SHA256.
     #[must_use]
     pub(crate) fn sign(&self, purpose: Purpose, parts: &[&[u8]]) -> Vec<u8> {
         let ring = self.ring.load();
@@ -140,8 +140,8 @@ impl DerivedKeys {
             .any(|derived| hmac::verify(derived.mac(purpose), &input, signature).is_ok())
     }
 
-    /// Seals bytes with the key that signs now, as text for a cookie or a URL: AES-256-GCM under a random nonce. The ring is
-    /// replaced long before the 2^32 messages at which random 96-bit nonces become doubtful.
+    /// Seals bytes with the current key, as text for a cookie or a URL: AES-256-GCM with a random nonce.
+    /// Operators rotate the ring long before 2^32 messages, the limit of random 96-bit nonces.
     pub(crate) fn seal(&self, aad: &[&[u8]], plain: &[u8]) -> Result<String, NoRandomness> {
         let nonce = random::bytes::<{ aead::NONCE_LEN }>()?;
         let ring = self.ring.load();
@@ -158,13 +158,13 @@ impl DerivedKeys {
         Ok(URL_SAFE_NO_PAD.encode([&[SEAL_VERSION], &nonce[..], &body].concat()))
     }
 
-    /// Opens a text that any key of the ring sealed under the same AAD; `None` for anything else.
+    /// Opens a text that any key of the ring sealed with the same AAD; `None` for anything else.
     #[must_use]
     pub(crate) fn open(&self, aad: &[&[u8]], sealed: &str) -> Option<Vec<u8>> {
         self.open_telling_age(aad, sealed).map(|(plain, _)| plain)
     }
 
-    /// The same, and whether the key that seals now sealed it, which will open it for longest.
+    /// [`Self::open`], and whether the current key sealed the text: that key opens it for longest.
     #[must_use]
     pub(crate) fn open_telling_age(&self, aad: &[&[u8]], sealed: &str) -> Option<(Vec<u8>, bool)> {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
@@ -287,7 +287,7 @@ mod tests {
         assert!(changed.verify(Purpose::SessionCookie, &[b"id"], &signed(&new)));
         assert!(old.verify(Purpose::SessionCookie, &[b"id"], &signed(&changed)));
         assert!(old.open(&[b"a"], &changed.seal(&[b"a"], b"b").unwrap()).is_some());
-        // What either of them sealed will open for long: no cookie is made again for it.
+        // Both rings open these values for long, so no cookie is issued again.
         for sealing in [&old, &new] {
             let sealed = sealing.seal(&[b"a"], b"b").unwrap();
             assert_eq!(
