@@ -1,15 +1,15 @@
-//! Sessions as the edge sees them: from the cookie of a request to the session service and back.
+//! Sessions as the edge sees them: from a request's cookie to the session service and back.
 //!
-//! A read: the cookie's signature → memory, while what it holds is vouched for → `GetSession`, and `RollSession` where the
-//! read counts as use and the answer says that it is due. Before an answer renews the cookie, `GetSession` once more
-//! ([`SessionRepository::cookie_if_alive`]).
+//! A read checks the cookie's signature, then the cache while its entry is valid, then calls `GetSession`. It
+//! calls `RollSession` if the read counts as use and a roll is due. Before a response renews the cookie, the
+//! edge calls `GetSession` again ([`SessionRepository::cookie_if_alive`]).
 //!
 //! Invariants
 //! - A cookie that does not verify costs no call.
-//! - A session service that cannot be reached signs nobody out and never changes a cookie.
-//! - Only use rolls a session, and no request that says that it is none ([`NO_ROLL`]).
+//! - If the session service is unreachable, the edge signs no user out and changes no cookie.
+//! - Only use rolls a session. A request with [`NO_ROLL`] is no use.
 //!
-//! What has no meaning of its own here (lists, watches, forced refreshes, the probe at the start) calls
+//! Calls without a meaning of their own here (lists, watches, forced refreshes, the startup probe) use
 //! `SessionRepository::client`.
 
 mod cache;
@@ -45,25 +45,25 @@ pub(crate) use self::listening::Moment;
 use self::metrics::{CacheMetrics, DeviceProofOutcome};
 use crate::sessions::cookies::{SessionCookies, SessionId};
 
-/// The request header, of any value, by which same-origin code says that a request is no use of the session: a page that asks
-/// again and again keeps no idle session alive.
+/// The request header, of any value, with which same-origin code says that a request is no use of the
+/// session: a page that polls keeps no idle session alive.
 pub(crate) const NO_ROLL: &str = "x-no-roll";
 
 /// The session a request acts for.
 #[derive(Clone, Debug)]
 pub(crate) struct CurrentSession {
-    /// Its secret name.
+    /// Its secret ID.
     pub(crate) id: SessionId,
     /// What it holds.
     pub(crate) session: Arc<CachedSession>,
-    /// What the request proves of the device the session is bound to.
+    /// What the request proves about the device that the session is bound to.
     pub(crate) device: DeviceStanding,
-    /// The cookie to renew, if this request rolled the session: [`SessionRepository::cookie_if_alive`] tells whether it may
-    /// be sent.
+    /// The cookie to renew, if this request rolled the session. [`SessionRepository::cookie_if_alive`]
+    /// decides whether it may be sent.
     renewal: Option<CookieRenewal>,
 }
 
-/// The cookie with its new expiry, of a session that a request has rolled, or one of a new generation.
+/// The cookie with its new expiry after a roll, or with a new generation.
 #[derive(Clone, Debug)]
 struct CookieRenewal {
     cookie: HeaderValue,
@@ -74,13 +74,13 @@ struct CookieRenewal {
 /// Whether a read of a session counts as its use.
 #[derive(Clone, Copy)]
 pub(crate) enum Use<'a> {
-    /// It does, and the session may roll. From what device it is used is read only when the session service is to know it.
+    /// It does, and the session may roll. The device is read only if the session service needs it.
     Counts(&'a (dyn Fn() -> Device + Sync)),
-    /// The same, where the answer may reach the browser late: it gets no cookie of a new generation.
+    /// It does, but the response may reach the browser late: it carries no cookie of a new generation.
     CountsAndIsAnsweredLate(&'a (dyn Fn() -> Device + Sync)),
-    /// The person wants to stay signed in: the session rolls as soon as it may, or the read fails.
+    /// The user wants to stay signed in: the session rolls as soon as it may, or the read fails.
     Rolls(&'a (dyn Fn() -> Device + Sync)),
-    /// It only looks.
+    /// It does not.
     LookOnly,
 }
 
@@ -93,7 +93,7 @@ impl Use<'_> {
 /// Reads, rolls, creates and ends sessions.
 #[derive(Clone)]
 pub(crate) struct SessionRepository {
-    /// The plain client, for calls that have no meaning of their own here.
+    /// The plain client, for calls without a meaning of their own here.
     pub(crate) client: SessionClient,
     /// The cookies that browsers hold.
     pub(crate) cookies: SessionCookies,
@@ -103,13 +103,13 @@ pub(crate) struct SessionRepository {
     pub(crate) rotation: Option<CookieRotation>,
     /// Wall clock.
     pub(crate) clock: Arc<dyn Clock>,
-    /// The sessions remembered.
+    /// The cached sessions.
     pub(crate) cache: Arc<SessionCache>,
-    /// How often they are found.
+    /// Counts cache hits and misses.
     pub(crate) lookups: CacheMetrics,
-    /// Where repeated audit records are counted.
+    /// Counts repeated audit records.
     pub(crate) records: Arc<RepeatedRecords>,
-    /// The streams that are open on behalf of sessions.
+    /// The open streams of sessions.
     pub(crate) streams: OpenStreams,
 }
 
@@ -126,7 +126,7 @@ impl SessionRepository {
     /// The session of a request.
     ///
     /// # Errors
-    /// The session service, or what stands behind it, cannot be reached: nothing is known about the session.
+    /// The session service, or its store, is unreachable: nothing is known about the session.
     pub(crate) async fn current(
         &self,
         headers: &HeaderMap,
@@ -157,14 +157,14 @@ impl SessionRepository {
         };
         match (current, self.rotation) {
             (Some(current), Some(rotation)) if current.device == DeviceStanding::Unbound => {
-                // A future of its own: requests of cookies that do not rotate do not carry it.
+                // A boxed future: requests whose cookies do not rotate do not carry its size.
                 Box::pin(self.rotated(headers, current, generation, rotation, use_)).await
             }
             (current, _) => Ok(current),
         }
     }
 
-    /// The session of a secret, whatever else its cookie has to prove; the session service is asked if the edge does not know it.
+    /// The session of an ID without device or cookie checks, from the cache or the session service.
     ///
     /// # Errors
     /// As [`Self::get`].
@@ -175,7 +175,7 @@ impl SessionRepository {
         }
     }
 
-    /// A session of this edge's memory.
+    /// A cached session.
     fn remembered(&self, id: &SessionId, use_: Use<'_>) -> Option<Arc<CachedSession>> {
         if matches!(use_, Use::Rolls(_)) {
             return None;
@@ -185,7 +185,7 @@ impl SessionRepository {
         found.ok()
     }
 
-    /// The session, if the generation of its cookie counts; a use that is due for another one gets it.
+    /// The session, if its cookie's generation is valid. A use that is due for a new generation gets one.
     async fn rotated(
         &self,
         headers: &HeaderMap,
@@ -216,15 +216,15 @@ impl SessionRepository {
         Ok(Some(current))
     }
 
-    /// Whether sessions are bound to devices here.
+    /// Whether this edge binds sessions to devices.
     #[must_use]
     pub(crate) fn binds_devices(&self) -> bool {
         let binds = |bindings: &DeviceBindings| bindings.settings.mode != DeviceBound::Off;
         self.bindings.as_ref().is_some_and(binds)
     }
 
-    /// Reads a session that is used, and extends it where that is due or `rolls` demands it; a failed roll never fails a request that
-    /// it only rides on.
+    /// Reads a session as a use, and extends it if that is due or `rolls` is set. Without `rolls`, a failed
+    /// roll does not fail the request.
     async fn read_as_use(
         &self,
         headers: &HeaderMap,
@@ -253,8 +253,7 @@ impl SessionRepository {
         }
     }
 
-    /// Remembers what the session service answered to a call that began at `requested_at`. `used` tells whether that was a
-    /// use.
+    /// Caches the answer to a call that began at `requested_at`. `used`: whether that call was a use.
     fn remember(
         &self,
         headers: &HeaderMap,
@@ -265,7 +264,7 @@ impl SessionRepository {
     ) -> Result<Option<CurrentSession>, SessionError> {
         match read {
             Ok((session, rolled)) => {
-                // Where cookies rotate they last as long as the session can, and none is given twice.
+                // Rotating cookies last as long as the session can, and none is issued twice.
                 let renewal = if rolled && self.rotation.is_none() {
                     self.renewal(headers, &id, generation, &session, u64::MAX)
                 } else {
@@ -283,7 +282,7 @@ impl SessionRepository {
         }
     }
 
-    /// The cookie of this generation, as long as the session lasts from now on.
+    /// The cookie of this generation, with the session's remaining lifetime.
     fn renewal(
         &self,
         headers: &HeaderMap,
@@ -297,7 +296,7 @@ impl SessionRepository {
         Some(CookieRenewal { cookie, until_ms })
     }
 
-    /// What a request proves of the device of a session.
+    /// What a request proves about a session's device.
     fn standing(&self, headers: &HeaderMap, id: &SessionId, session: &v1::Session) -> DeviceStanding {
         let Some(bindings) = &self.bindings else {
             return DeviceStanding::Unbound;
@@ -307,8 +306,8 @@ impl SessionRepository {
         bindings.standing(headers, (id, &session.handle), bound_at, self.clock.now_ms())
     }
 
-    /// The session, unless it is bound to a device and this request proves nothing of that: then it is worth as much as none. A browser that
-    /// could not prove it is told that nothing is known at the moment, since "nobody is signed in" would not be true.
+    /// The session, unless it is bound to a device that this request does not prove: then none. If the
+    /// browser could not request a proof, the answer is an error, because "not signed in" would be wrong.
     fn admitted(
         &self,
         headers: &HeaderMap,
@@ -345,8 +344,8 @@ impl SessionRepository {
         }
     }
 
-    /// The cookie that holds a session as long as the session lasts, which was created or rolled just now, for the site of
-    /// these request headers. How long that is the session's own times say: a clock here that is off shortens no cookie.
+    /// The cookie of a session that was just created or rolled, for the site of these request headers. Its
+    /// lifetime comes from the session's own times: a wrong clock here shortens no cookie.
     #[must_use]
     pub(crate) fn cookie_for(
         &self,
@@ -357,8 +356,8 @@ impl SessionRepository {
         self.cookies.issue(headers, id, self.max_age(session))
     }
 
-    /// How long a cookie lasts that is given now, in seconds: as long as its session if it is not used any more, and where cookies rotate, and
-    /// are not renewed by use, as long as the session can be.
+    /// The lifetime of a cookie issued now, in seconds: the session's idle lifetime. Rotating cookies, which
+    /// use does not renew, last as long as the session can.
     fn max_age(&self, session: &v1::Session) -> u64 {
         let ms = |at: &Option<prost_types::Timestamp>| at.as_ref().map_or(0, timestamp::to_ms);
         let ends_ms = match self.rotation {
@@ -369,10 +368,10 @@ impl SessionRepository {
         ends_ms.saturating_sub(ms(&session.rolled_at)).div_ceil(1000)
     }
 
-    /// The cookies that an answer may set, decided when its head is ready to be sent: the renewed session cookie, if there is
-    /// one, and `further`. None if the session ended since it was rolled: the cookie may not be this browser's any more, and the
-    /// cookie of the session after it would be lost. When nothing can be learnt the browser keeps the cookie it has. A new
-    /// generation that has waited for its answer for long is dropped: the browser may have a newer one by now.
+    /// The cookies that a response may set, decided when its head is ready: the renewed session cookie, if
+    /// any, and `further`. None if the session ended after its roll: they could replace the cookie of the
+    /// browser's next session. If the session service cannot answer, the browser keeps its cookie. A new
+    /// generation that waited too long for its response is dropped, since the browser may have a newer one.
     pub(crate) async fn cookies_if_alive(
         &self,
         current: &CurrentSession,
@@ -389,7 +388,7 @@ impl SessionRepository {
         Vec::new()
     }
 
-    /// The renewed session cookie of this answer, if there is one and the session has not ended.
+    /// The renewed session cookie of this response, if there is one and the session has not ended.
     pub(crate) async fn cookie_if_alive(&self, current: &CurrentSession) -> Option<HeaderValue> {
         self.cookies_if_alive(current, None).await.pop()
     }

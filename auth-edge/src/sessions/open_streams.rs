@@ -1,13 +1,13 @@
-//! Streams that are open on behalf of sessions: WebSockets, event streams, long downloads and uploads. They end with their
-//! session, whatever ended it and wherever.
+//! Open streams of sessions: WebSockets, event streams, long downloads and uploads. They end with their
+//! session, for any reason and at any place.
 //!
 //! Invariants
-//! - A stream is left alone while what is heard vouches for its session ([`Listening`]), and its session is read again where
-//!   it does not: at first, after every change, before it expires, and again and again while endings cannot be heard.
-//! - A session that is not there any more ends its streams; a session service that cannot be reached ends none.
-//! - Nothing is kept of a session whose streams are over. Requests with small answers never come here.
+//! - A stream stays open while [`Listening`] confirms its session. Otherwise the session is read again: at
+//!   first, after every change, before it expires, and repeatedly while endings cannot be received.
+//! - An ended session ends its streams; an unreachable session service ends none.
+//! - A session without streams takes no memory. Requests with small responses never come here.
 //!
-//! An ending is acted on after [`LOOK_EVERY`] and one read where it is heard, and otherwise after
+//! Streams end after [`LOOK_EVERY`] and one read if the ending is received, and otherwise after
 //! [`SILENCE_MAX`](super::SILENCE_MAX) more: within a second.
 
 use std::collections::HashMap;
@@ -26,16 +26,16 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use super::cache::{CLOCK_DIFFERENCE_MS, SessionCache};
 use super::listening::{Handle, Listening, Moment};
 
-/// How often all of them are looked at; looking costs no call.
+/// How often all streams are checked; a check costs no call.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A session is not read again sooner: one that changes all the time, and all while nothing is heard.
+/// The shortest time between two reads of a session that changes often, or while a replica is silent.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// How long one read may take: a replica that hangs is passed over at the next look.
+/// The deadline of one read: the next check passes over a replica that hangs.
 const READ_MAX: Duration = Duration::from_millis(500);
 
-/// Changes are remembered for at least so long: until every look that was due has been.
+/// Changes are kept at least this long, so that every check that is due sees them.
 pub(super) const CHANGES_KEPT_MIN: Duration = Duration::from_secs(5);
 
 /// Sessions read at once.
@@ -45,14 +45,14 @@ const READS_AT_ONCE: usize = 64;
 struct SessionStreams {
     ended: CancellationToken,
     streams: usize,
-    /// When the session was read last and was there.
+    /// When the session was last read and existed.
     read: Option<Moment>,
-    /// Whether it has to be read again.
+    /// Whether it must be read again.
     doubted: bool,
     expires_ms: u64,
 }
 
-/// All streams that are open. Clones share them.
+/// All open streams. Clones share them.
 #[derive(Clone)]
 pub(crate) struct OpenStreams(Arc<Inner>);
 
@@ -63,7 +63,7 @@ struct Inner {
     sessions: Mutex<HashMap<Handle, SessionStreams>>,
 }
 
-/// One stream that is open, until dropped.
+/// One open stream, until it is dropped.
 pub(crate) struct OpenStream {
     of: OpenStreams,
     handle: Handle,
@@ -71,7 +71,7 @@ pub(crate) struct OpenStream {
 }
 
 impl OpenStreams {
-    /// No stream is open yet; the cache listens to changes. Needs a tokio runtime.
+    /// Starts without streams; the cache receives the changes. Needs a tokio runtime.
     pub(crate) fn start(client: SessionClient, clock: Arc<dyn Clock>, cache: &SessionCache) -> Self {
         let streams = Arc::new(Inner {
             client,
@@ -84,7 +84,7 @@ impl OpenStreams {
         Self(streams)
     }
 
-    /// A stream that opens on behalf of the session of this handle.
+    /// Opens a stream for the session of this handle.
     #[must_use]
     pub(crate) fn open(&self, handle: &str) -> OpenStream {
         let handle: Handle = handle.into();
@@ -97,7 +97,7 @@ impl OpenStreams {
             expires_ms: 0,
         });
         open.streams += 1;
-        // What the guard knew may be older than what the others were left alone for.
+        // The guard's read may be older than the read that keeps the other streams open.
         open.doubted = true;
         OpenStream {
             of: self.clone(),
@@ -106,7 +106,7 @@ impl OpenStreams {
         }
     }
 
-    /// How many sessions have streams that are open.
+    /// How many sessions have open streams.
     #[must_use]
     pub(crate) fn sessions(&self) -> usize {
         self.0.lock().len()
@@ -124,7 +124,7 @@ impl Inner {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Doubts every session that nothing vouches for any more.
+    /// Marks every session that [`Listening`] no longer confirms.
     fn look(&self) {
         let (now, clock_ms) = (self.listening.now(), self.clock.now_ms());
         for (handle, open) in self.lock().iter_mut().filter(|(_, open)| !open.doubted) {
@@ -135,7 +135,7 @@ impl Inner {
         }
     }
 
-    /// The sessions that have to be read again now.
+    /// The sessions that must be read again now.
     fn due(&self) -> Vec<Handle> {
         let now = self.listening.now();
         let is_due = |open: &SessionStreams| {
@@ -147,7 +147,7 @@ impl Inner {
         due.map(|(handle, _)| handle.clone()).collect()
     }
 
-    /// Reads a session again, and ends its streams if it is not there.
+    /// Reads a session again, and ends its streams if it no longer exists.
     async fn read(&self, handle: Handle) {
         let requested_at = self.listening.now();
         let by = Some(get_session_request::By::Handle(handle.to_string()));
@@ -161,7 +161,7 @@ impl Inner {
                 let session = read.session.unwrap_or_default();
                 open.expires_ms = session.expires_at.as_ref().map_or(0, timestamp::to_ms);
                 open.read = Some(requested_at);
-                // What has changed since is doubted anew by the next look.
+                // The next check finds any later change.
                 open.doubted = false;
                 if session.sign_in_demand.is_some() {
                     tracing::info!(session = %handle, streams = open.streams, "a session owes a sign-in, and its streams end");
@@ -172,13 +172,13 @@ impl Inner {
                 tracing::info!(session = %handle, streams = open.streams, "a session ended, and its streams with it");
                 open.ended.cancel();
             }
-            // Nothing is known: read again at the next look.
+            // The result is unknown: read again at the next check.
             Ok(Err(_)) | Err(_) => {}
         }
     }
 }
 
-/// Looks at all of them, for as long as somebody holds them. Apart from reading, so that no change is forgotten unseen.
+/// Checks all streams while `streams` has an owner, apart from reads, so that no change expires unseen.
 async fn look_after(streams: Weak<Inner>) {
     let mut looks = ticks();
     loop {
@@ -190,7 +190,7 @@ async fn look_after(streams: Weak<Inner>) {
     }
 }
 
-/// Reads those that are doubted, for as long as somebody holds them.
+/// Reads the marked sessions while `streams` has an owner.
 async fn read_doubted(streams: Weak<Inner>) {
     let mut reads = ticks();
     loop {
@@ -211,7 +211,7 @@ fn ticks() -> Interval {
 }
 
 impl OpenStream {
-    /// Is over once the session has ended.
+    /// Completes once the session has ended.
     pub(crate) fn ended(&self) -> WaitForCancellationFutureOwned {
         self.ended.clone().cancelled_owned()
     }
