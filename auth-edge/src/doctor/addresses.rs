@@ -1,4 +1,4 @@
-//! The addresses to register at a provider, as they are sent: to be copied.
+//! The addresses to register at a provider, exactly as the edge sends them.
 
 use chassis::findings::{Finding, Section};
 use oidc::ClientAuth;
@@ -10,7 +10,7 @@ use crate::settings::EdgeSettings;
 use crate::sign_in::ProviderLogout;
 use crate::values::reserved::{BACK_CHANNEL_PATH, FRONT_CHANNEL_PATH};
 
-/// Everything that is registered for this client at the provider.
+/// Everything to register for this client at the provider.
 pub(super) fn to_register(settings: &EdgeSettings, provider: &ConfiguredProvider) -> Section {
     let sites = settings.sites();
     let of_provider = sites.of_provider(&provider.settings.issuer);

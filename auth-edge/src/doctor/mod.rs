@@ -1,10 +1,10 @@
-//! Does it fit? The command `auth-edge doctor`: contacts every provider and the session service with the settings of the edge, and
-//! says what does not fit, what mends it, and which addresses are to be registered.
+//! The command `auth-edge doctor` contacts every provider and the session service with the edge's settings.
+//! It reports errors with their fixes, and the addresses to register.
 //!
 //! Invariants
-//! - It reads the settings and speaks to others by the very code that serves.
-//! - It signs nobody in or out and changes nothing; its calls of the session service are such that none can succeed.
-//! - Every wait is bounded, and what hangs is a finding.
+//! - It reads the settings and calls other services with the same code that serves requests.
+//! - It signs no user in or out and changes nothing: its calls to the session service are made to fail.
+//! - Every wait is bounded, and a service that hangs is a finding.
 
 mod addresses;
 mod session_service;
@@ -58,7 +58,7 @@ async fn examine(settings: &EdgeSettings) -> Report {
     Report { sections }
 }
 
-/// Whether the provider lists the classes that routes require of its people; nothing where none does.
+/// Whether the provider lists the classes that routes require; `None` if no route requires one.
 fn classes(settings: &EdgeSettings, provider: &ConfiguredProvider, listed: &[String]) -> Option<Finding> {
     let (routes, checks) = (settings.routes.routes.all(), settings.routes.checks.all());
     let rules = routes.iter().chain(checks).map(|route| &route.requirements);
@@ -114,7 +114,7 @@ async fn examine_provider(settings: &EdgeSettings, provider: &ConfiguredProvider
     checks
 }
 
-/// Where people land after signing out at a site, where no `returnTo` says otherwise.
+/// The address after a sign-out at a site, if no `returnTo` names another one.
 fn landing(settings: &EdgeSettings, site: &Site, main: &Site) -> String {
     site.here(main, &settings.sign_in.post_logout_redirect)
 }

@@ -1,4 +1,4 @@
-//! The session service: does it answer, who are we to it, and what may we call?
+//! The session service: whether it answers, how it identifies us, and which calls it allows.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use crate::settings::SessionServiceSettings;
 
-/// How long a call may take: a service that is well answers within milliseconds.
+/// The deadline of a call: a healthy service answers within milliseconds.
 const DEADLINE: Duration = Duration::from_secs(3);
 
 const SETTINGS: ConnectionSettings = ConnectionSettings {
@@ -23,7 +23,7 @@ const SETTINGS: ConnectionSettings = ConnectionSettings {
     certificate: "EDGE_SESSION_SVC_CERT_FILE",
 };
 
-/// Calls it, and says what was found.
+/// Calls the service and returns the findings.
 pub(super) async fn examine(settings: &SessionServiceSettings) -> Vec<Check> {
     let id = "session_service";
     let client = match client(settings) {
@@ -45,7 +45,7 @@ pub(super) async fn examine(settings: &SessionServiceSettings) -> Vec<Check> {
             }
             return checks;
         }
-        // Why it does not let us ask is told below.
+        // `rights` reports below why the service rejects the call.
         Some(_) | None => Finding::fits("answers"),
     };
     vec![
@@ -63,14 +63,14 @@ fn client(settings: &SessionServiceSettings) -> Result<SessionClient, String> {
     SessionClient::new(client).map_err(|error| chain(&error))
 }
 
-/// Asks for a session that cannot be there; `None` is the answer that it is not.
+/// Requests a session that cannot exist; `None` if the service answers that there is none.
 async fn ask_for_nobody(client: &SessionClient) -> Option<SessionError> {
     let by = Some(get_session_request::By::Handle("0".repeat(32)));
     let error = client.get_session(GetSessionRequest { by }).await.err()?;
     (error.reason != ErrorReason::ErrMissingSession).then_some(error)
 }
 
-/// What is wrong with an address that does not answer, and what mends it.
+/// Why an address does not answer, and how to fix it.
 async fn find_fault(settings: &SessionServiceSettings, address: &str) -> (String, String) {
     match (connect(settings, address).await, address.starts_with("https://")) {
         (Err(error), _) => match TlsFault::of(&error) {
@@ -91,7 +91,7 @@ async fn find_fault(settings: &SessionServiceSettings, address: &str) -> (String
     }
 }
 
-/// A connection like those of calls, for its error.
+/// Connects as calls do, to get the error.
 async fn connect(settings: &SessionServiceSettings, address: &str) -> Result<(), tonic::transport::Error> {
     let read = |path: &Path| read_bounded(path).unwrap_or_default();
     let mut tls = ClientTlsConfig::new();
@@ -110,7 +110,7 @@ async fn connect(settings: &SessionServiceSettings, address: &str) -> Result<(),
     endpoint.connect().await.map(|_channel| ())
 }
 
-/// By which names the service may know us.
+/// The names by which the service may identify us.
 fn identity(settings: &SessionServiceSettings) -> Finding {
     let mut addresses = settings.addresses.iter();
     if !addresses.all(|address| address.starts_with("https://")) {
@@ -131,8 +131,8 @@ fn identity(settings: &SessionServiceSettings) -> Finding {
     Finding::fits(names.join(", "))
 }
 
-/// What the service lets us call: each method is called with a request that none would fulfil, for who may not call is turned
-/// away before the request is read.
+/// The calls that the service allows. Every method receives an invalid request, since the service checks the
+/// caller before it reads the request.
 async fn rights(client: &SessionClient) -> Finding {
     let mut refused = Vec::new();
     let mut unknown = false;
