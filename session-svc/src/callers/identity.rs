@@ -1,45 +1,45 @@
-//! Who a caller is, by its certificate.
+//! Identifies a caller by its certificate.
 //!
 //! Rules, in this order
-//! 1. One URI that is a SPIFFE ID is the identity (SPIFFE X.509-SVID, section 2). A certificate with a SPIFFE ID and any
-//!    other URI beside it is no SVID and has no identity. DNS names beside a SPIFFE ID do not count.
-//! 2. Otherwise each DNS name is an identity, in lower case, without wildcards: the caller may do what any of its names may.
+//! 1. One URI that is a SPIFFE ID is the identity (SPIFFE X.509-SVID, section 2). A certificate with a SPIFFE
+//!    ID and another URI is no SVID and has no identity. DNS names next to a SPIFFE ID do not count.
+//! 2. Otherwise each DNS name without wildcards is an identity, in lower case. The rights of all names add up.
 //! 3. The common name, addresses and other URIs never count.
 
 use chassis::tls::PeerCertificate;
 
-/// What a SPIFFE ID begins with.
+/// The prefix of a SPIFFE ID.
 const SPIFFE: &str = "spiffe://";
 
-/// What a DNS name begins with where it stands beside SPIFFE IDs.
+/// The prefix of a DNS name in a list with SPIFFE IDs.
 const DNS: &str = "dns:";
 
-/// Most bytes of a SPIFFE ID (SPIFFE-ID, section 2.3).
+/// The most bytes of a SPIFFE ID (SPIFFE-ID, section 2.3).
 const MAX_SPIFFE_BYTES: usize = 2_048;
 
-/// Most bytes of a trust domain (SPIFFE-ID, section 2.1) and of a DNS name (RFC 1035, section 3.1).
+/// The most bytes of a trust domain (SPIFFE-ID, section 2.1) and of a DNS name (RFC 1035, section 3.1).
 const MAX_NAME_BYTES: usize = 255;
 
-/// Most bytes of a label of a DNS name (RFC 1035, section 3.1).
+/// The most bytes of a label of a DNS name (RFC 1035, section 3.1).
 const MAX_LABEL_BYTES: usize = 63;
 
-/// Why a text names nobody: neither of the two forms.
+/// The error for a text that has neither of the two forms.
 const NO_FORM: &str = "has to be \"spiffe://TRUST-DOMAIN/PATH\" or \"dns:NAME\"";
 
-/// Wildcards and patterns.
+/// The error for wildcards and patterns.
 const WILDCARD: &str = "has to be one whole name: there are no wildcards";
 
-/// A SPIFFE ID that breaks the rules for them.
+/// The error for an invalid SPIFFE ID.
 const NO_SPIFFE_ID: &str = "is no SPIFFE ID: the trust domain takes a-z, 0-9, \".\", \"-\", \"_\", and the path whole segments of letters, digits, \".\", \"-\", \"_\"";
 
-/// A DNS name that breaks the rules for them.
+/// The error for an invalid DNS name.
 const NO_DNS_NAME: &str =
     "is no DNS name: labels of a-z, 0-9, \"-\", \"_\" in lower case, without a dot at the end";
 
-/// Judges a name as it stands in the list of callers.
+/// Checks a name in the list of callers.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error in the name.
 pub(super) fn check_name(text: &str) -> Result<(), &'static str> {
     let (legal, otherwise) = if let Some(rest) = text.strip_prefix(SPIFFE) {
         (is_spiffe(rest) && text.len() <= MAX_SPIFFE_BYTES, NO_SPIFFE_ID)
@@ -55,20 +55,20 @@ pub(super) fn check_name(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Who calls.
+/// A caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     names: Vec<String>,
 }
 
 impl Caller {
-    /// Whom a connection without a client certificate brings: nobody in particular.
+    /// The caller of a connection without a client certificate: it has no name.
     #[must_use]
     pub fn anonymous() -> Self {
         Self::default()
     }
 
-    /// Whom a verified certificate names; nobody in particular if it names nobody.
+    /// The caller that a verified certificate names; it may have no name.
     #[must_use]
     pub(crate) fn of(certificate: &PeerCertificate) -> Self {
         Self {

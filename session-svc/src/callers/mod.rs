@@ -1,16 +1,16 @@
-//! Who may call what.
+//! Which caller may call which method.
 //!
-//! A caller is identified by the certificate it showed in the TLS handshake; a policy file says which methods each may call.
+//! The certificate of the TLS handshake identifies a caller. A policy file lists the methods of each caller.
 //!
 //! Invariants
-//! - Without a list of callers everyone who can open a connection may call everything: over mutual TLS every client
-//!   whose certificate is verified, without it anyone.
-//! - With a list, who is not on it may call nothing.
-//! - A new list counts from the next call on, and for streams from their next event or question on; a wrong one changes
-//!   nothing.
+//! - Without a list, every client that can connect may call everything: with mutual TLS every client with a
+//!   verified certificate, otherwise every client.
+//! - With a list, a caller that is not on it may call nothing.
+//! - A new list applies from the next call on, and for streams from their next event or question on. An
+//!   invalid list changes nothing.
 //!
-//! Deliberately absent: health checks and reflection, which say nothing about sessions and are open to every verified
-//! client; roles, and wildcards in names, which would make "who may read tokens" a question of pattern matching.
+//! Deliberately absent: health checks and reflection, which reveal no session and are open to every verified
+//! client; roles, and wildcards in names, which would hide which callers may read tokens.
 
 mod identity;
 mod policy;
@@ -30,40 +30,40 @@ pub use rpc::Rpc;
 /// The setting that names the file.
 const SETTING: &str = "SESSION_CALLERS";
 
-/// Why a caller is turned away.
+/// Why a call is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessDenied {
-    /// Nobody the list knows.
+    /// The list does not name the caller.
     Unknown,
-    /// On the list, without this method.
+    /// The list names the caller, but not this method.
     NotAllowed,
 }
 
-/// Who may call what; clones share it.
+/// The rights of callers; clones share them.
 #[derive(Clone, Debug)]
 pub struct Callers(Option<Reloading<Policy>>);
 
 impl Callers {
-    /// Everyone who can open a connection may call everything.
+    /// Every client that can connect may call everything.
     #[must_use]
     pub fn anyone() -> Self {
         Self(None)
     }
 
-    /// Those on a list.
+    /// Only the callers of a list.
     #[must_use]
     pub fn listed(policy: Policy) -> Self {
         Self(Some(Reloading::new(policy)))
     }
 
-    /// Keeps the list in step with its file from now on, looked at every `every`. Needs a tokio runtime; ends with it.
+    /// Reads the list's file again every `every`. Needs a tokio runtime, and ends with it.
     pub fn follow(&self, every: Duration, path: &Path) {
         if let Self(Some(policy)) = self {
             policy.follow(every, SETTING, path, parse);
         }
     }
 
-    /// Whether `caller` may call `rpc` now; without one, whether it is on the list.
+    /// Whether `caller` may call `rpc` now; without `rpc`, whether the list names the caller.
     ///
     /// # Errors
     /// Why not.

@@ -9,7 +9,7 @@ use super::{AccessDenied, Caller, Rpc};
 pub struct Policy(pub(crate) HashMap<String, Vec<Rpc>>);
 
 impl Policy {
-    /// Whether `caller` may call `rpc`, or without one whether it is on the list at all: one of its names suffices.
+    /// Whether `caller` may call `rpc`; without `rpc`, whether the list names it. One matching name suffices.
     ///
     /// # Errors
     /// Why not.

@@ -10,7 +10,7 @@
 //! rpcs = ["GetSession", "GetAccessToken"]
 //! ```
 //!
-//! Invariant: every mistake is named at once, with its line; a list with a mistake is no list at all.
+//! Invariant: the error names every mistake with its line; a list with a mistake is not used.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ use chassis::settings::unknown;
 use super::identity::check_name;
 use super::{Policy, Rpc};
 
-/// The most callers of one list: far more services than share one session service.
+/// The most callers of one list: far more than the services that share a session service.
 const MAX_CALLERS: usize = 1_000;
 
 /// Stands for every method.

@@ -2,14 +2,14 @@
 
 named! {
     all;
-    /// A method, by its fully qualified name (OpenTelemetry semantic conventions for RPC, `rpc.method`), in the order of the service's
-    /// definition.
+    /// A method, by its fully qualified name (OpenTelemetry semantic conventions for RPC, `rpc.method`), in
+    /// the order of the service's definition.
     pub enum Rpc {
-        /// Claims a sign-in.
+        /// Claims a sign-in attempt.
         BeginSignIn => "session.v1.SessionService/BeginSignIn",
-        /// Gives a sign-in up.
+        /// Abandons a sign-in attempt.
         AbandonSignIn => "session.v1.SessionService/AbandonSignIn",
-        /// Begins a session.
+        /// Creates a session.
         CreateSession => "session.v1.SessionService/CreateSession",
         /// Reads a session.
         GetSession => "session.v1.SessionService/GetSession",
@@ -23,25 +23,25 @@ named! {
         BindSession => "session.v1.SessionService/BindSession",
         /// Judges a generation of a session's cookie.
         RotateCookie => "session.v1.SessionService/RotateCookie",
-        /// Hands out an access token.
+        /// Returns an access token.
         GetAccessToken => "session.v1.SessionService/GetAccessToken",
         /// Ends a session.
         EndSession => "session.v1.SessionService/EndSession",
-        /// Ends all sessions of a person.
+        /// Ends all sessions of a user.
         EndSessions => "session.v1.SessionService/EndSessions",
-        /// Takes a security event.
+        /// Receives a security event.
         ReceiveSecurityEvent => "session.v1.SessionService/ReceiveSecurityEvent",
-        /// Lists the sessions of a person.
+        /// Lists the sessions of a user.
         ListSessions => "session.v1.SessionService/ListSessions",
-        /// Tells what happens to sessions.
+        /// Reports events of sessions.
         WatchSessions => "session.v1.SessionService/WatchSessions",
-        /// The same, with answers to how far it has come.
+        /// Reports events of sessions, and answers how far the stream has come.
         FollowSessions => "session.v1.SessionService/FollowSessions",
     }
 }
 
 impl Rpc {
-    /// The method whose right a call of this one needs: what gives the same needs no right of its own.
+    /// The method whose right also allows this one: a method with the same effect needs no right of its own.
     #[must_use]
     pub const fn right(self) -> Self {
         match self {
@@ -63,7 +63,7 @@ impl Rpc {
         Self::ALL.iter().copied().find(|rpc| rpc.method_name() == name)
     }
 
-    /// The method a request's path names.
+    /// The method that a request's path names.
     #[must_use]
     pub(crate) fn of_path(path: &str) -> Option<Self> {
         let name = path.strip_prefix('/')?;
