@@ -1,7 +1,7 @@
-//! How many sessions this replica has begun, rolled and ended.
+//! Counts how many sessions this replica creates, rolls and ends.
 //!
-//! Deliberately absent: those that expired. The store forgets them without a word, so that the sessions there are cannot be had from
-//! these counts (docs/decisions/metrics.md).
+//! Deliberately absent: expired sessions. The store drops them silently, so these counts do not give the
+//! number of current sessions (docs/decisions/metrics.md).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use prometheus::{
 
 use crate::session::{Cause, Lifetime};
 
-/// Counts what became of sessions. Clones count together.
+/// Counts the events of sessions. Clones count together.
 #[derive(Clone, Debug)]
 pub struct SessionCounts {
     pub(super) created: IntCounter,
@@ -21,8 +21,8 @@ pub struct SessionCounts {
 }
 
 impl SessionCounts {
-    /// Makes the metrics, each cause at 0, and registers them, with the durations in force, from which follows what the counts say of
-    /// the sessions there are.
+    /// Makes and registers the metrics, each cause at 0, and the current durations, which limit the number of
+    /// current sessions.
     ///
     /// # Errors
     /// They are registered already.

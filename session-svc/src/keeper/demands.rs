@@ -1,11 +1,11 @@
-//! Demands for a sign-in that outlive the sessions they were made of: a person whose provider still takes them for signed in gets a new
-//! session without proving anything anew, and it owes what the one before owed.
+//! Demands for a new sign-in that outlive their sessions. A user who is still signed in at the provider gets
+//! a new session without new proof: the demand applies to it as well.
 //!
 //! Invariants
-//! - A demand is a sealed record under the name of the list it is about: a person's, a provider session's, an email address's
-//!   (`index::names_to_come`).
-//! - Two demands of one list become one (`SignInDemand::and`), in whatever order they come.
-//! - Whoever makes a demand writes it first and looks for sessions then; whoever creates a session looks for demands afterwards.
+//! - A demand is a sealed record under the name of its list: a user's, a provider session's, or an email
+//!   address's (`index::names_to_come`).
+//! - Two demands of one list become one (`SignInDemand::and`), in any order.
+//! - A demand is written before the search for its sessions. A new session is checked for demands after its creation.
 
 use prost::Message as _;
 
@@ -15,11 +15,11 @@ use crate::error::SessionsError;
 use crate::session::{Name, Session, SignInDemand, index};
 use crate::store::Record;
 
-/// How long a demand is kept: longer than a provider usually remembers that somebody is signed in.
+/// How long a demand is kept: longer than a provider usually keeps a user signed in.
 const DEMAND_KEPT_MS: u64 = 30 * 86_400_000;
 
 impl Keeper {
-    /// Keeps a demand for sessions of a list that are yet to come.
+    /// Stores a demand for future sessions of a list.
     pub(crate) async fn demand_sign_in(
         &self,
         list: Name,
@@ -38,7 +38,7 @@ impl Keeper {
             .map(|_| ())
     }
 
-    /// What a new session owes that its sign-in does not meet. One round trip.
+    /// The demands that a new session's sign-in does not meet. One round trip.
     pub(crate) async fn owed_sign_in(
         &self,
         session: &Session,
@@ -51,7 +51,7 @@ impl Keeper {
         Ok(unmet.reduce(SignInDemand::and))
     }
 
-    /// What a note demands. One that cannot be read here, sealed with a key that is not in the ring, demands a sign-in since it was written.
+    /// The demand of a note. An unreadable one, whose key is not in the ring, demands a sign-in after its write.
     fn open_demand(&self, record: &Record) -> Option<SignInDemand> {
         let opened = self.vault().open_note(DEMAND, record.name, &record.payload);
         let Ok(note) = opened else {

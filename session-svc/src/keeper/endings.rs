@@ -1,17 +1,17 @@
-//! Endings that have to reach sessions that are not there yet, or not any more.
+//! Endings that must also reach sessions which are just being created or restored.
 //!
-//! A back-channel logout may arrive while its session is just being created: it finds nothing to remove, and the session
-//! appears a moment later. So an ending leaves a *mark*: a sealed record without index that says when the ending was
-//! requested, and that expires by itself.
+//! A back-channel logout may arrive while its session is just being created. It finds no session to remove,
+//! and the session appears a moment later. So an ending leaves a *mark*: a sealed record without index, with
+//! the time of the ending's request, which expires by itself.
 //!
 //! Invariants
-//! - Whoever ends sessions by a list leaves the mark first; whoever creates one looks afterwards.
-//! - A session ends by a mark of the instant its tokens were received, or a later one.
-//! - Where that instant is not given, the instant counts at which its sign-in was claimed. Without a claim a session ends by a mark
-//!   that appeared or moved while it was created.
-//! - All times are the store's, in milliseconds. The provider's clock is compared with none of them.
-//! - An ending waits for no mark: what a full store refuses is written later.
-//! - A young session that ends leaves a mark under its own name: a repeated request that created it does not create it anew.
+//! - An ending by a list writes the mark first. The creation of a session looks for marks afterwards.
+//! - A mark ends a session if its time is not before the receipt of the session's tokens.
+//! - Without that time, the time of the sign-in's claim counts. Without a claim, a mark ends the session if
+//!   it appeared or moved during the creation.
+//! - All times are the store's, in milliseconds, and are never compared with the provider's clock.
+//! - An ending waits for no mark: if a full store rejects a mark, it is written later.
+//! - A young session that ends leaves a mark under its own handle: a repeated request does not create it again.
 
 use super::Keeper;
 use super::records::young_name;
@@ -20,29 +20,29 @@ use crate::error::SessionsError;
 use crate::session::{Cause, Claims, Handle, Name, Session, index};
 use crate::store::Record;
 
-/// How long a mark is kept: longer than a sign-in takes from the receipt of its tokens to the session.
+/// How long a mark is kept: longer than the time from the receipt of the tokens to the session.
 pub(crate) const MARK_KEPT_MS: u64 = 120_000;
 
 /// How long a session's own mark is kept, and how long a repeated request finds its session: ten minutes.
 pub(crate) const REQUEST_KEPT_MS: u64 = 600_000;
 
-/// How long a theft is news to its person: 30 days.
+/// How long a theft is kept for its user: 30 days.
 const THEFT_KEPT_MS: u64 = 30 * 86_400_000;
 
-/// How long it is kept that they were told.
+/// How long the record that the user was informed is kept.
 const TOLD_KEPT_MS: u64 = 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     version: u64,
     at_ms: u64,
-    /// Empty for whoever it is.
+    /// Empty if the mark applies to every user.
     subject: String,
 }
 
 impl Keeper {
-    /// Leaves a mark for sessions of a list that are just being created, where a person is named for those of this person;
-    /// `told_at_ms` is when their ending was requested.
+    /// Leaves a mark for sessions of a list that are just being created, with a subject only for that user's
+    /// sessions. `told_at_ms` is the time of the ending's request.
     pub(crate) async fn mark_ended(
         &self,
         list: Name,
@@ -54,7 +54,7 @@ impl Keeper {
             .await
     }
 
-    /// The lists in which word is left for a session that is created.
+    /// The lists that may hold a mark or a demand for a new session.
     pub(crate) fn lists_to_come<'a>(
         &self,
         issuer: &str,
@@ -66,8 +66,8 @@ impl Keeper {
         index::names_to_come(issuer, subject, sids, email.as_deref())
     }
 
-    /// Leaves a mark under the name of a session that is about to end, if a request that created it may be repeated. A mark that
-    /// cannot be written now is made up for, and what was brought back meanwhile ends then.
+    /// Leaves a mark under the name of a session that is about to end, if its creation may be repeated. A
+    /// mark that cannot be written now is retried, and the retry ends a session that was created again.
     pub(crate) async fn mark_young(&self, session: &Session, cause: Cause) {
         if self.now_ms().saturating_sub(session.created_at_ms) >= REQUEST_KEPT_MS {
             return;
@@ -78,7 +78,7 @@ impl Keeper {
         }
     }
 
-    /// Writes the mark of a session that ended young as soon as it can be written.
+    /// In the background, writes the mark of a session that ended young.
     pub(crate) fn mark_young_later(&self, handle: Handle, cause: Cause) {
         let what = "the mark of a session that ended young";
         self.make_up(what, self.clone(), move |keeper| async move {
@@ -94,18 +94,18 @@ impl Keeper {
             .await
     }
 
-    /// Whether a session of this name ended while it was young.
+    /// Whether the session of this handle ended young.
     pub(crate) async fn ended_young(&self, handle: Handle) -> Result<bool, SessionsError> {
         Ok(self.store().load(young_name(handle)).await?.is_some())
     }
 
-    /// Leaves a mark for the next sign-in of a person: a session of theirs ended by theft now.
+    /// Leaves a mark for the next sign-in of a user whose session just ended by theft.
     pub(crate) async fn note_theft(&self, issuer: &str, subject: &str) -> Result<(), SessionsError> {
         let name = theft_name(issuer, subject);
         self.write_mark(name, self.now_ms(), subject, THEFT_KEPT_MS).await
     }
 
-    /// When a session of a person ended by theft, in milliseconds since the Unix epoch, if nobody was told yet.
+    /// When a user's session ended by theft, in milliseconds since the Unix epoch, if the user is not informed yet.
     pub(crate) async fn noted_theft(
         &self,
         issuer: &str,
@@ -120,7 +120,7 @@ impl Keeper {
         Ok(mark.filter(|mark| mark.subject == subject).map(|mark| mark.at_ms))
     }
 
-    /// The person was told of a theft. What was noted since stays.
+    /// Records that the user was informed of a theft. A later theft stays noted.
     pub(crate) async fn told_theft(
         &self,
         issuer: &str,
@@ -136,7 +136,7 @@ impl Keeper {
         written.map(|_| ())
     }
 
-    /// Whether a session of these lists and this person was ended at `since_ms` or later. One round trip.
+    /// Whether a session of these lists and this user was ended at `since_ms` or later. One round trip.
     pub(crate) async fn ended_since(
         &self,
         lists: &[Name],
@@ -159,8 +159,8 @@ impl Keeper {
         marks.collect()
     }
 
-    /// What a mark says. Of one that cannot be read here, sealed with a key that is not in the ring, the store says when it was
-    /// written: it concerns everybody.
+    /// The content of a mark. If this replica lacks its key, the mark counts from its write time, for every
+    /// user.
     fn open_mark(&self, name: Name, record: &Record) -> Mark {
         let note = self.vault().open_note(MARK, name, &record.payload).ok();
         let read = note.as_deref().and_then(|note| note.split_first_chunk());
@@ -184,12 +184,12 @@ impl Keeper {
     ) -> Result<(), SessionsError> {
         let note = [&at_ms.to_be_bytes()[..], subject.as_bytes()].concat();
         let merge = |there: &Record| {
-            // A request that was delayed for long changes nothing of a younger one.
+            // A request that was delayed changes no later mark.
             let known = self.open_mark(name, there);
             (known.subject != subject || known.at_ms <= at_ms).then(|| note.clone())
         };
         match self.write_note(MARK, name, &note, kept_ms, merge).await {
-            // As many younger marks are there.
+            // Every retry found a later mark.
             Err(SessionsError::StaleVersion) => Ok(()),
             written => written.map(|_| ()),
         }
@@ -197,7 +197,7 @@ impl Keeper {
 }
 
 impl Mark {
-    /// Whether a session of `subject` that began at `since_ms` has to end; also if the mark is none of those known `before`.
+    /// Whether it ends a session of `subject` that began at `since_ms`: by its time, or as it is not in `before`.
     pub(crate) fn ends(&self, subject: &str, since_ms: u64, before: Option<&[Option<Mark>]>) -> bool {
         let concerns = self.subject.is_empty() || self.subject == subject;
         let is_new = before.is_some_and(|before| !before.iter().flatten().any(|known| known == self));

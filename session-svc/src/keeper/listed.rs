@@ -1,9 +1,9 @@
-//! Sessions by what they are found by, read a few at a time.
+//! Finds sessions by lists, a few at a time.
 //!
 //! Invariants
-//! - An entry of a list proves nothing: the session it leads to is shown and ended for its own person or provider session alone.
-//! - What cannot be read is listed and not skipped, so that it can be seen and ended.
-//! - However many sessions there are, and however large, a part of a list takes a bounded number of bytes.
+//! - A list entry proves nothing: its session is shown and ended only for its own user or provider session.
+//! - An unreadable session is listed and not skipped, so that it can be seen and ended.
+//! - One part of a list takes a bounded number of bytes, however many and large its sessions are.
 
 use super::Keeper;
 use crate::error::SessionsError;
@@ -14,22 +14,22 @@ use crate::store::Entry;
 /// Records read at once: 2 MiB of the largest the service stores by default.
 pub(crate) const READ_AT_ONCE: usize = 32;
 
-/// Bytes of records after which a page ends, whatever there is more: with those read at once the most a list holds, and less than
-/// the 4 MiB that gRPC clients take unless configured otherwise. A session as a message is no larger than its record.
+/// Bytes of records after which a page ends. With [`READ_AT_ONCE`] more records, a page stays below the 4 MiB
+/// that gRPC clients accept by default. A session's message is no larger than its record.
 pub(crate) const PAGE_BYTES: usize = 1024 * 1024;
 
-/// A session as a list shows it.
+/// An entry of a list.
 #[derive(Debug)]
 pub enum Shown {
-    /// One that can be read.
+    /// A readable session.
     Session(Box<Session>),
-    /// One that cannot: sealed with a key that is not configured, written by a newer release, or damaged.
+    /// An unreadable session: its key is not configured, a newer release wrote it, or it is damaged.
     Unreadable {
-        /// Which.
+        /// Its handle.
         handle: Handle,
-        /// When it began, as its entry says.
+        /// Its creation time according to its entry.
         created_at_ms: u64,
-        /// The lists its record names; none where the record itself is damaged.
+        /// The lists that its record names; none if the record is damaged.
         indexes: Vec<Name>,
     },
 }
@@ -43,7 +43,7 @@ impl Shown {
         }
     }
 
-    /// Public name of the session.
+    /// The public handle of the session.
     pub fn handle(&self) -> Handle {
         match self {
             Self::Session(session) => session.handle,
@@ -59,8 +59,8 @@ impl Shown {
         }
     }
 
-    /// Whether it is a session of this person. Of one that cannot be read this is judged by the lists its record names, which are hashes of
-    /// issuer and person; where there are none, the list it was found by is all there is to go by.
+    /// Whether it is a session of this user. For an unreadable one, the lists of its record decide: hashes of
+    /// issuer and subject. Without these, the list that contains it decides.
     pub(crate) fn is_of(&self, issuer: &str, subject: &str) -> bool {
         match self {
             Self::Session(session) => Whose::Person(issuer, subject).is(session),
@@ -72,8 +72,8 @@ impl Shown {
 }
 
 impl Keeper {
-    /// Valid sessions of a list and those that cannot be read, at most `limit`, and where it goes on; `None` after the last. A part
-    /// may be short or empty before the end, and ends when the bytes in `budget` have been read; these are subtracted from it.
+    /// At most `limit` sessions of a list, valid or unreadable, and the next position; `None` after the last. A part
+    /// may be short or empty before the end. It ends when `budget` bytes are read, which are subtracted from it.
     pub async fn list(
         &self,
         whose: Whose<'_>,
@@ -94,7 +94,7 @@ impl Keeper {
         Ok((listed, listing.next))
     }
 
-    /// Adds the sessions that entries of a list lead to; gives how many bytes were read.
+    /// Adds the sessions of list entries. Returns the bytes read.
     pub(crate) async fn read_listed(
         &self,
         whose: Whose<'_>,
@@ -111,7 +111,7 @@ impl Keeper {
                 Ok(Some(record)) => {
                     bytes += record.payload.len();
                     if !record.indexes.contains(&index) {
-                        // It is found by other lists by now.
+                        // By now, other lists contain it.
                         continue;
                     }
                     match self.open(&record) {

@@ -1,6 +1,6 @@
-//! Repeating what a full or unavailable store refused, while an ending went on without it.
+//! Retries writes that a full or unavailable store rejected, while an ending went on without them.
 //!
-//! Invariant: bounded in number and time. Deliberately absent: anything that survives the process.
+//! Invariant: retries are bounded in number and time. Deliberately absent: retries that survive the process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use tokio::time::{Instant, sleep};
 use super::Keeper;
 use super::endings::MARK_KEPT_MS;
 
-/// Pause between two tries to make up for what could not be written.
+/// The pause before each retry.
 const MAKE_UP_PAUSE: Duration = Duration::from_millis(250);
 
 impl Keeper {
-    /// Does in the background what a full or unavailable store refused: again and again until it is done, for as
-    /// long as a mark is kept. Each try gets the context.
+    /// Retries work in the background until it succeeds, for at most as long as a mark is kept. Each try gets
+    /// a clone of the context.
     pub(crate) fn make_up<C, F, W, E>(&self, what: &'static str, context: C, work: W)
     where
         C: Clone + Send + 'static,

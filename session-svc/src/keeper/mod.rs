@@ -1,8 +1,8 @@
-//! Sessions in the store: sealed when written, opened and judged when read. Beside them are the marks of endings
+//! Sessions in the store: sealed on write, opened and checked on read. Next to them are the marks of endings
 //! (`endings`).
 //!
 //! Invariants
-//! - What comes out is valid now by the current durations; everything else is missing.
+//! - A session that is read is valid now by the current durations; any other one is missing.
 //! - Every write compares versions and publishes what changed; a removed session is never written again.
 
 mod counts;

@@ -1,4 +1,4 @@
-//! Records of sessions: how they are sealed, read, judged, listed under names and written.
+//! Records of sessions: how they are sealed, read, checked, listed and written.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use crate::session::{Handle, Lifetime, Name, Session, index};
 use crate::store::{Inserted, Record, Replaced, SessionStore};
 use crate::vault::{SealError, Vault};
 
-/// How often a write that lost against another is tried again: each loss means somebody else's write succeeded.
+/// How often a write is retried after a conflict: each conflict means that another writer succeeded.
 const WRITE_ATTEMPTS: usize = 8;
 
-/// Refused writes that are repeated at a time: each is a task that waits, with the names it needs, some 2 MB in all.
+/// Background retries at once: each is a waiting task with its names, about 2 MB in all.
 const MAX_MADE_UP: usize = 1_024;
 
-/// Keeps sessions.
+/// Stores sessions.
 #[derive(Clone)]
 pub struct Keeper {
     store: Arc<dyn SessionStore>,
     vault: Arc<Vault>,
     lifetime: Lifetime,
     pub(super) making_up: Arc<Semaphore>,
-    /// Counts what becomes of sessions.
+    /// Counts the events of sessions.
     pub(crate) counts: Option<SessionCounts>,
-    /// Whether sessions are also found by the verified email address of their person, from their next write on.
+    /// Whether the user's verified email address also finds sessions, from their next write on.
     pub(crate) finds_by_email: bool,
 }
 
 impl Keeper {
-    /// A keeper over a store; sessions are judged by `lifetime`.
+    /// A keeper of a store; `lifetime` decides whether sessions are valid.
     pub fn new(store: Arc<dyn SessionStore>, vault: Arc<Vault>, lifetime: Lifetime) -> Self {
         Self {
             store,
@@ -57,30 +57,30 @@ impl Keeper {
         self.store.now_ms()
     }
 
-    /// The durations in force.
+    /// The current durations.
     pub(crate) fn lifetime(&self) -> &Lifetime {
         &self.lifetime
     }
 
-    /// The store itself, for what is no session: leases, remembered values, events, and the notes of revocations, which
-    /// `refresh` writes and reads as records of its own.
+    /// The store itself, for data that is no session: leases, remembered values, events, and revocation
+    /// notes, which `refresh` reads and writes.
     pub(crate) fn store(&self) -> &dyn SessionStore {
         self.store.as_ref()
     }
 
-    /// What seals, for notes and events, which others than the keeper write.
+    /// Seals notes and events, which other modules write.
     pub(crate) fn vault(&self) -> &Vault {
         &self.vault
     }
 
-    /// Reads a session; `Missing` if there is none that is valid now.
+    /// Reads a session; `Missing` if no valid one exists.
     pub async fn load(&self, handle: Handle) -> Result<Session, SessionsError> {
         let record = self.store.load(handle).await?;
         self.valid(&record.ok_or(SessionsError::Missing)?)
     }
 
-    /// Reads several sessions in one round trip, in the order of their handles, each as [`Keeper::load`] does. Opened when their turn
-    /// comes.
+    /// Reads several sessions in one round trip, in the order of their handles, each as [`Keeper::load`]
+    /// does. The iterator opens each one when it reaches it.
     pub(crate) async fn load_many(
         &self,
         handles: &[Handle],
@@ -99,8 +99,8 @@ impl Keeper {
         }
     }
 
-    /// Keeps a new session of version 1; `max_bytes` bounds what it takes. If a request that creates it may be repeated, a session that
-    /// ended while it was young is kept out.
+    /// Stores a new session of version 1 of at most `max_bytes`. If the request may be repeated, a session
+    /// that ended young is not created again.
     pub async fn insert(
         &self,
         session: &Session,
@@ -117,8 +117,8 @@ impl Keeper {
         Ok(inserted)
     }
 
-    /// Edits a session that was read before and writes it as its next version if `edit` returns true. Reads it again where another
-    /// write came first. Gives the session as it is now, and whether this call wrote it.
+    /// Edits a session that was read, and writes its next version if `edit` returns true. Reads it again
+    /// after a conflict. Returns the current session and whether this call wrote it.
     pub async fn edit<F>(
         &self,
         read: Session,
@@ -152,8 +152,8 @@ impl Keeper {
         Err(SessionsError::StaleVersion)
     }
 
-    /// Writes a session that was just read once more as it is, version and all, which publishes nothing: whether the
-    /// store takes it now. False if another one has written it, or removed it, meanwhile.
+    /// Writes a session as it was just read, with the same version and no event, to test whether the store
+    /// accepts writes. False if another writer changed or removed it.
     pub(crate) async fn rewrite(&self, read: &Session) -> Result<bool, SessionsError> {
         let record = self.record(read, None)?;
         let written = self.store.replace(record, read.version, None).await?;

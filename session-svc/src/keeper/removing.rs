@@ -1,7 +1,7 @@
 //! Removing sessions from the store.
 //!
-//! Invariants: removing needs no reading, so that a record that is sealed with a key that is not in the ring, was written by a newer
-//! release or is damaged ends like any other; an answer of the store that is lost is no failure.
+//! Invariants: removal needs no read, so that an unreadable record (missing key, newer release, damage) ends
+//! like any other. A lost answer of the store is no failure.
 
 use chassis::audit::{AuditRecord, Event, Outcome};
 
@@ -12,8 +12,8 @@ use crate::session::{Cause, Handle, Session};
 use crate::store::StoreError;
 
 impl Keeper {
-    /// Removes the session of a handle and publishes why. Gives it as it was last, or `Nothing` if there was none to end.
-    /// A record that cannot be read is removed all the same.
+    /// Removes the session of a handle and publishes the cause. Returns its last state, or `Nothing`.
+    /// A record that cannot be read is removed as well.
     pub async fn remove(&self, handle: Handle, cause: Cause) -> Result<Removed, SessionsError> {
         match self.find(handle).await? {
             Some(seen) => self.remove_seen(handle, seen.session(), cause).await,
@@ -21,7 +21,7 @@ impl Keeper {
         }
     }
 
-    /// What there is of a handle, valid or not, before it is removed.
+    /// The session or unreadable record of a handle, valid or not, before its removal.
     pub(crate) async fn find(&self, handle: Handle) -> Result<Option<Shown>, SessionsError> {
         let opened = match self.store().load(handle).await {
             Ok(Some(record)) => self.open(&record).ok(),
@@ -39,8 +39,8 @@ impl Keeper {
         ))
     }
 
-    /// Removes the session of a handle that was read before; `None` if it could not be read. A lost answer of the store is no failure: if
-    /// the record is gone, the session as it was read counts as removed.
+    /// Removes the session of a handle that was read; `None` if it could not be read. A lost answer is no
+    /// failure: if the record is gone, the session as read counts as removed.
     pub(crate) async fn remove_seen(
         &self,
         handle: Handle,
@@ -108,7 +108,7 @@ impl Keeper {
     }
 }
 
-/// Writes the audit record of a session that ended; whose request did it is known by the task that answers it.
+/// Writes the audit record of a session that ended. The answering task knows the request behind it.
 fn record(handle: Handle, actor: Option<(&str, &str)>, cause: Cause) {
     AuditRecord {
         actor,
@@ -119,16 +119,16 @@ fn record(handle: Handle, actor: Option<(&str, &str)>, cause: Cause) {
     .write();
 }
 
-/// What was removed.
+/// The result of a removal.
 #[derive(Debug)]
 pub enum Removed {
-    /// A valid session, as it was last.
+    /// A valid session, in its last state.
     Session(Box<Session>),
-    /// A record of a session that had expired already.
+    /// A record of a session that had already expired.
     Expired,
     /// A record that could not be read.
     Unreadable,
-    /// Nothing: there was none.
+    /// There was no record.
     Nothing,
 }
 

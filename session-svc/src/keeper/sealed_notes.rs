@@ -1,4 +1,4 @@
-//! Notes that are kept sealed next to the sessions. The purpose keeps one kind of note apart from another.
+//! Sealed notes next to the sessions. The purpose separates one kind of note from another.
 
 use super::Keeper;
 use crate::error::SessionsError;
@@ -14,16 +14,16 @@ pub(crate) const REVOCATION: &str = "revocation";
 /// Demands for a sign-in (`demands`).
 pub(crate) const DEMAND: &str = "demand";
 
-/// What receivers are to be told (`transmitter`).
+/// Events to send to receivers (`transmitter`).
 pub(crate) const SIGNAL: &str = "signal";
 
 /// Requests that may be repeated.
 pub(crate) const REQUEST: &str = "request";
 
-/// What is known of what is good once (`sessions::once`).
+/// The state of values that are valid once (`sessions::once`).
 pub(crate) const ONCE: &str = "once";
 
-/// Writes of one note; losing more often means that as many others were written.
+/// Tries to write one note; each conflict means that another writer succeeded.
 const NOTE_ATTEMPTS: usize = 8;
 
 impl Keeper {
@@ -46,7 +46,7 @@ impl Keeper {
         })
     }
 
-    /// Writes a note. If there is one, `merge` gives the note to write in its place; `None` leaves it, and gives its record.
+    /// Writes a note. If one exists, `merge` returns its replacement; `None` keeps it and returns its record.
     pub(crate) async fn write_note<F>(
         &self,
         purpose: &str,
@@ -60,7 +60,7 @@ impl Keeper {
     {
         let first = self.note(purpose, name, note, kept_ms)?;
         for _ in 0..NOTE_ATTEMPTS {
-            // An empty event: watchers pass it over.
+            // An empty event: watchers ignore it.
             if self.store().insert(first.clone(), Vec::new()).await? == Inserted::Done {
                 return Ok(None);
             }
