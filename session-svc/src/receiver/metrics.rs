@@ -1,35 +1,35 @@
-//! What became of security events.
+//! Counts the results of security events.
 
 use prometheus::{IntCounterVec, Registry, register_int_counter_vec_with_registry};
 
 named! {
     all;
-    /// What became of one.
+    /// The result of one event.
     pub(super) enum EventResult {
         /// It ended or changed sessions.
         Acted => "acted",
-        /// It matched no session.
+        /// No session matched it.
         Nobody => "nobody",
         /// It was only noted.
         Noted => "noted",
-        /// It had acted earlier.
+        /// It had taken effect earlier.
         Repeated => "repeated",
-        /// It was wrong.
+        /// It was invalid.
         Refused => "refused",
         /// There was no verdict, or it could not be applied: its transmitter sends it again.
         Undecided => "undecided",
     }
 }
 
-/// The label of a transmitter that is not configured, and of an event that was not read.
+/// The label of an unknown transmitter, and of an event that was not read.
 const UNKNOWN: &str = "unknown";
 
-/// Counts what became of security events. Clones count together.
+/// Counts the results of security events. Clones count together.
 #[derive(Clone, Debug)]
 pub(super) struct EventCounts(IntCounterVec);
 
 impl EventCounts {
-    /// Makes the metric, the results of each transmitter without a type of event at 0, and registers it.
+    /// Makes and registers the metric. Each transmitter's results without an event type start at 0.
     ///
     /// # Errors
     /// It is registered already.

@@ -1,6 +1,6 @@
-//! The policy: what each event does, with a safe default for each.
+//! The policy: the action for each event, with a safe default.
 //!
-//! Deliberately absent: rows for unknown events, and for the events of RISC about opting in and out. They are noted.
+//! Deliberately absent: rows for unknown events and for RISC's opt-in and opt-out events. They are only noted.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use ssf::SecurityEvent;
 
 use crate::sessions::EventAction;
 
-/// The beginning of an action with an authentication class.
+/// The prefix of an action with an authentication class.
 const ACR: &str = "acr:";
 
 /// Longest authentication class, in bytes.
 const ACR_BYTES_MAX: usize = 512;
 
-/// The rows and their defaults. An event that another person may be signed in, or that an account is gone, ends sessions. An event that a
-/// sign-in was weaker than it seemed demands a new one.
+/// The rows and their defaults. An event ends sessions if the account is gone or another person may be signed
+/// in. An event demands a new sign-in if a sign-in was weaker than it seemed.
 static ROWS: [(&str, &str); 22] = [
     ("session-revoked", "end"),
     ("sessions-revoked", "end"),
@@ -42,7 +42,7 @@ static ROWS: [(&str, &str); 22] = [
     ("session-presented", "note"),
 ];
 
-/// The rows of a file that differ from the defaults, each with its action as the file has it.
+/// The rows of a file that differ from the defaults, each with its action from the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventPolicy(BTreeMap<&'static str, String>);
 
@@ -54,7 +54,7 @@ impl EventPolicy {
         Self(given.collect())
     }
 
-    /// What an event does, and the word for it in records: by this table, else by `others`, else by default.
+    /// The action for an event and its word in records: from this table, else from `others`, else the default.
     pub(super) fn action(&self, others: &Self, event: &SecurityEvent) -> (EventAction, &'static str) {
         let row = event.policy_row;
         let given = self.0.get(row).or_else(|| others.0.get(row));

@@ -1,4 +1,4 @@
-//! Receives pushed events: verifies them, applies the policy, acts.
+//! Receives pushed events, verifies them and applies the policy.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::sessions::{EventOrder, Sessions, SessionsError, TokenRefreshError};
 /// Milliseconds of a second.
 const SECOND_MS: u64 = 1_000;
 
-/// Why a push is refused for good: the code for its transmitter, and the same for people, in English.
+/// A permanent rejection of a push: the code for its transmitter, and an English text for people.
 pub(crate) type Refusal = (ErrorCode, String);
 
 /// The receiver of a running service. Clones share it.
@@ -29,18 +29,18 @@ struct ReceiverState {
     counts: EventCounts,
 }
 
-/// A transmitter of the file, ready to verify its events.
+/// A configured transmitter, ready to verify its events.
 struct TrustedTransmitter {
     configured: ConfiguredTransmitter,
     transmitter: Transmitter,
 }
 
 impl SignalReceiver {
-    /// Prepares the transmitters of a file, without any network, and follows the files of their Authorization headers. Needs a tokio
-    /// runtime.
+    /// Prepares the transmitters of a file without network access, and follows the files of their
+    /// Authorization headers. Needs a tokio runtime.
     ///
     /// # Errors
-    /// A transmitter with settings that cannot be used, or metrics that are registered already.
+    /// A transmitter has unusable settings, or the metrics are registered already.
     pub fn new(file: TransmittersFile, registry: &Registry) -> Result<Self, ReceiverError> {
         let counts = EventCounts::new(registry, file.transmitters.iter().map(|one| one.id.as_str()))?;
         let mut transmitters = Vec::new();
@@ -65,10 +65,10 @@ impl SignalReceiver {
         })))
     }
 
-    /// Receives a pushed event, with the Authorization header of the push; none if it was accepted, now or earlier.
+    /// Receives a pushed event with its push's Authorization header. `None` if it is accepted, now or earlier.
     ///
     /// # Errors
-    /// There is no verdict now: it has to be sent again.
+    /// There is no verdict now: the transmitter must send the event again.
     pub(crate) async fn receive(
         &self,
         sessions: &Sessions,
@@ -120,7 +120,7 @@ impl SignalReceiver {
         done.map(|_| None)
     }
 
-    /// Logs and counts a token that is not accepted.
+    /// Logs and counts a rejected token.
     fn reject(
         &self,
         transmitter: Option<&str>,
@@ -131,14 +131,14 @@ impl SignalReceiver {
             Some(_) => EventResult::Refused,
             None => EventResult::Undecided,
         };
-        // Any client can send a token without a trusted transmitter: it does not fill the log.
+        // Any client can send a token without a trusted transmitter: it must not fill the log.
         if transmitter.is_some() {
             let error = error as &dyn std::error::Error;
             let outcome = result.name();
             tracing::warn!(transmitter, outcome, error, "a security event was not accepted");
         }
         self.0.counts.count(transmitter, None, result);
-        // Its transmitter's keys cannot be had, or lack the token's.
+        // The transmitter's keys are unavailable, or lack the token's key.
         let unavailable = TokenRefreshError::ProviderUnavailable;
         refusal.map(Some).ok_or(unavailable.into())
     }

@@ -1,11 +1,11 @@
 //! Sends the events of one receiver: a task in each replica, which sends while it holds the receiver's lease.
 //!
 //! Invariants
-//! - A note is removed once its receiver has accepted or refused the event, or it is too old or one too many.
-//! - Events are sent in the order of their notes, [`AT_ONCE`] at a time; after a failure none begins.
-//! - A push begins while the lease has as much time left as the push may take. If a full store grants no lease, two replicas may send the
-//!   same event: receivers know it by its `jti`.
-//! - No event is sent while its session is still there.
+//! - A note is removed once its receiver accepted or rejected the event, or it exceeds the limit of age or number.
+//! - Events are sent in the order of their notes, [`AT_ONCE`] at a time; after a failure no new push begins.
+//! - A push begins only if the lease lasts as long as the push may take. If a full store grants no lease, two
+//!   replicas may send the same event: receivers recognize it by its `jti`.
+//! - No event is sent while its session still exists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// Endings at the same time are sent together.
 const GATHER_PAUSE: Duration = Duration::from_millis(10);
 
-/// Notes that wait for one receiver at most, some 100 MB of a store.
+/// The most notes that wait for one receiver, about 100 MB of a store.
 pub(crate) const QUEUED_MAX: usize = 100_000;
 
 /// Names of notes read at once.
@@ -40,20 +40,20 @@ const PAGE: usize = 1_000;
 /// Pushes at once.
 const AT_ONCE: usize = 16;
 
-/// How long a receiver has for an answer: it stores the event and answers, and acts afterwards.
+/// The deadline of a receiver's answer: it stores the event and answers, and acts afterwards.
 pub(crate) const PUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the others wait if the replica that sends dies.
+/// How long other replicas wait if the sending replica dies.
 const LEASE: Duration = Duration::from_secs(15);
 
-/// The age at which a lease is prolonged.
+/// The age at which a lease is renewed.
 const RENEWED_AFTER: Duration = Duration::from_secs(3);
 
 /// Pauses of a receiver that fails: doubled from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(300);
 
-/// How long an event is sent again that its receiver refuses without a reason. It may be the event, which then delays all others.
+/// How long an event is retried that its receiver rejects without a reason; it delays all others meanwhile.
 const UNEXPLAINED_MS: u64 = 600_000;
 
 /// A note: when it was written, in milliseconds since the Unix epoch, and its record.
@@ -62,7 +62,7 @@ type QueuedNote = (u64, Name);
 /// Starts a task for each receiver. The tasks end when the service stops; then the tracker is empty.
 ///
 /// # Errors
-/// The operating system gave no random bytes, by which this replica is told from others.
+/// The operating system gave no random bytes for the replica's name.
 pub(crate) fn deliver(
     outbox: &Arc<Outbox>,
     shutdown: &CancellationToken,
@@ -93,7 +93,7 @@ struct Deliverer {
     shutdown: CancellationToken,
     /// The name of this replica in the lease.
     holder: String,
-    /// Since when the lease is held; without one if the store was too full for it.
+    /// Since when the lease is held; no lease if the store was too full for it.
     held: Option<(Instant, Option<Lease>)>,
     /// The last pause; `None` if the last push succeeded.
     pause: Option<Duration>,
@@ -134,7 +134,7 @@ impl Deliverer {
         self.release().await;
     }
 
-    /// Sends what waits; true if this replica sends the next event at once.
+    /// Sends waiting events; true if this replica sends the next event at once.
     async fn round(&mut self) -> Result<bool, StoreError> {
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             if self.is_yielded {
@@ -169,7 +169,7 @@ impl Deliverer {
         Ok(self.retry_at.is_none())
     }
 
-    /// The notes that wait, the oldest first; those that are too old or too many are dropped.
+    /// The waiting notes, the oldest first; those beyond the limit of age or number are dropped.
     async fn queue(&self) -> Result<Vec<QueuedNote>, StoreError> {
         let (store, list) = (self.outbox.keeper.store(), list_of(&self.receiver));
         let (mut queue, mut after) = (Vec::new(), None);
@@ -220,7 +220,7 @@ impl Deliverer {
         Ok(false)
     }
 
-    /// Reads the notes of a page whose sessions are gone. A note of an ending that failed waits until its session goes.
+    /// Reads the notes of a page whose sessions are gone. After a failed ending, a note waits for its session's end.
     async fn ready(&self, page: &[QueuedNote]) -> Result<Vec<(QueuedNote, SignalNote)>, StoreError> {
         let keeper = &self.outbox.keeper;
         let names: Vec<Name> = page.iter().map(|(_, name)| *name).collect();
@@ -245,7 +245,7 @@ impl Deliverer {
         Ok(gone.map(|((queued, _, note), _)| (queued, note)).collect())
     }
 
-    /// Pushes one event; an error and the pause the receiver asks for if it has to be sent again.
+    /// Pushes one event; on a failure that is retried, the error and the pause that the receiver requests.
     async fn push(&self, (noted_at_ms, name): QueuedNote, note: &SignalNote) -> Option<PushFailure> {
         let now_ms = self.outbox.keeper.now_ms();
         let sent = match self.outbox.receivers.token(&self.receiver, note, now_ms) {
@@ -277,7 +277,7 @@ impl Deliverer {
         None
     }
 
-    /// Begins a pause. If the receiver cannot be reached, another replica may take over meanwhile.
+    /// Begins a pause. If the receiver is unreachable, another replica may take over meanwhile.
     fn leave_alone(&mut self, error: &PushError, retry_after: Option<Duration>) {
         let pause = self.pause.map_or(FIRST_PAUSE, |last| (last * 2).min(LAST_PAUSE));
         self.pause = Some(pause);
@@ -297,7 +297,7 @@ impl Deliverer {
         self.outbox.measures.signal(&self.receiver.id, outcome);
     }
 
-    /// Takes or prolongs the lease; false if another replica has it.
+    /// Takes or renews the lease; false if another replica has it.
     async fn hold(&mut self) -> Result<bool, StoreError> {
         if let Some((at, Some(_))) = &self.held
             && at.elapsed() < RENEWED_AFTER

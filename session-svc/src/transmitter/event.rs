@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::receiver::SubjectFormat;
 use crate::session::{Cause, Session};
 
-/// User and session. The session is named by the provider's `sid`, which other applications of that provider know too, else by our
-/// handle.
+/// User and session. The session's name is the provider's `sid`, which other applications of that provider
+/// also know, else our handle.
 pub(super) fn subject(format: SubjectFormat, session: &Session, by_handle: bool) -> Value {
     let handle = session.handle.to_string();
     let sid = session.provider_sid.as_deref().filter(|_| !by_handle);
@@ -41,7 +41,7 @@ pub(super) fn revoked(cause: Cause, now_ms: u64) -> Value {
     })
 }
 
-/// What caused an ending (CAEP 1.0, section 2): `system` for a program of ours or of the provider.
+/// The initiator of an ending (CAEP 1.0, section 2): `system` for a program of ours or of the provider.
 fn initiating_entity(cause: Cause) -> &'static str {
     match cause {
         Cause::Logout | Cause::OtherDevice | Cause::FrontChannelLogout | Cause::Replaced => "user",

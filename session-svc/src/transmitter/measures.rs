@@ -1,4 +1,4 @@
-//! Counts events and those that wait.
+//! Counts sent and waiting events.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ named! {
     pub(super) enum SignalOutcome {
         /// The receiver acknowledged it.
         Delivered => "delivered",
-        /// The receiver refused it for good.
+        /// The receiver permanently rejected it.
         Refused => "refused",
         /// A push failed and is retried.
         Failed => "failed",
-        /// It was too old, or one too many.
+        /// It exceeded the limit of age or number.
         Dropped => "dropped",
         /// Its note could not be written.
         Lost => "lost",
@@ -64,7 +64,7 @@ impl Measures {
         self.signals.with_label_values(&[receiver, outcome.name()]).inc();
     }
 
-    /// Shows how many events wait, and since when the oldest does.
+    /// Reports how many events wait, and since when the oldest one does.
     pub(super) fn waiting(&self, receiver: &str, count: usize, oldest: Duration) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.queued.with_label_values(&[receiver]).set(count);

@@ -1,7 +1,7 @@
-//! The note of an ending for one receiver: a sealed record in the list of its receiver, until the receiver has the event.
+//! The note of an ending for one receiver: a sealed record in its receiver's list until the event is received.
 //!
 //! Invariants
-//! - A note of the same ending for the same receiver has the same name and the same `jti`, at every replica and every try.
+//! - All replicas and retries give the same ending for the same receiver the same name and `jti`.
 //! - Name and `jti` are derived one-way from receiver and session.
 
 use prost::Message as _;
@@ -15,10 +15,10 @@ use crate::session::change::SessionEnding;
 use crate::session::{Handle, Name, index};
 use crate::store::Record;
 
-/// How long a receiver may be away before it misses something.
+/// How long a receiver may be unreachable before it misses an event.
 pub(super) const KEPT_MS: u64 = 7 * 86_400_000;
 
-/// How much longer the store keeps a note, so that its drop is counted.
+/// How much longer the store keeps a note, so that its removal is counted.
 const UNCOUNTED_MS: u64 = 86_400_000;
 
 /// The content of a note, before it is sealed.
@@ -32,7 +32,7 @@ pub(super) struct SignalNote {
     /// The subject: JSON.
     #[prost(string, tag = "3")]
     pub(super) sub_id: String,
-    /// What happened: JSON.
+    /// The event: JSON.
     #[prost(string, tag = "4")]
     pub(super) claims: String,
     /// The session: the event is sent once it is gone.
@@ -48,7 +48,7 @@ impl SignalNote {
             let parts = [context, id.as_bytes(), session.handle.as_bytes()];
             index::hashed(&parts).to_string()
         };
-        // The provider's session goes on if the new one belongs to it: its name would mean the new one as well.
+        // The provider's session continues if the new session belongs to it: its name would also end the new one.
         let goes_on = ending.replaced_by.is_some_and(|new| {
             new.issuer == session.issuer
                 && new.provider_sid.is_some()

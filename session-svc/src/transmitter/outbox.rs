@@ -1,7 +1,7 @@
 //! Writes the notes of endings.
 //!
-//! Invariants: an ending does not wait for a receiver, nor longer than [`NOTE_TIMEOUT`] for the store. A note that the store did not take is
-//! retried in the background, and counted as lost if that fails.
+//! Invariants: an ending does not wait for a receiver, nor longer than [`NOTE_TIMEOUT`] for the store. A note
+//! that the store rejects is retried in the background, and counted as lost if that fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use crate::store::StoreError;
 /// How long an ending waits for a note to be written.
 const NOTE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Notes retried at once: fewer than endings themselves may need of the same kind.
+/// Notes retried at once: fewer than the retries of endings themselves.
 const RETRIED_MAX: usize = 256;
 
 /// Writes notes; clones share everything.
@@ -32,13 +32,13 @@ pub(crate) struct Outbox {
     pub(super) receivers: Receivers,
     pub(super) keeper: Keeper,
     pub(super) measures: Measures,
-    /// Changes when there may be something to send.
+    /// Changes when an event may be ready to send.
     wakes: watch::Sender<()>,
     retried: Arc<Semaphore>,
 }
 
 impl Outbox {
-    /// Reports on the sessions of a keeper.
+    /// Reports endings of a keeper's sessions.
     ///
     /// # Errors
     /// The metrics are registered already.
@@ -56,12 +56,12 @@ impl Outbox {
         })
     }
 
-    /// Changes when there may be something to send.
+    /// Changes when an event may be ready to send.
     pub(super) fn wakes(&self) -> watch::Receiver<()> {
         self.wakes.subscribe()
     }
 
-    /// Writes a note. A note that is there already is of an earlier try to end the same session.
+    /// Writes a note. An existing note is from an earlier try to end the same session.
     async fn keep(&self, receiver: &Receiver, note: &SignalNote) -> Result<(), SessionsError> {
         let record = note.record(receiver, &self.keeper)?;
         // An empty event: watchers ignore it.
@@ -73,8 +73,8 @@ impl Outbox {
         Ok(written.map(|_| ())?)
     }
 
-    /// Stores notes of a session that is about to end, so that another replica can report it if this one dies. A note that cannot be
-    /// written delays nothing.
+    /// Stores notes of a session that is about to end, so that another replica can report it if this one
+    /// dies. A failed write delays nothing.
     pub(crate) async fn note_ending(&self, ending: SessionEnding<'_>) {
         let now_ms = self.keeper.now_ms();
         let receivers = self.receivers.all.iter();

@@ -1,4 +1,4 @@
-//! The receivers, the tokens they get, and the documents by which they verify them.
+//! The receivers, the tokens for them, and the documents with which they verify tokens.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use ssf::{SecurityEventPush, SecurityEventSigner};
 
 use super::note::SignalNote;
 
-/// The event every receiver gets (CAEP 1.0, section 3.1).
+/// The event for every receiver (CAEP 1.0, section 3.1).
 const SESSION_REVOKED: &str = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
 
 /// How an event names a user (RFC 9493).
@@ -29,16 +29,16 @@ pub struct Receiver {
     pub id: String,
     /// Its name in tokens.
     pub audience: String,
-    /// Where and how events are pushed.
+    /// The endpoint and credentials for pushes.
     pub push: SecurityEventPush,
     /// How its events name users.
     pub subject: SubjectFormat,
-    /// Issuers whose sessions it gets events of; empty for all.
+    /// The issuers whose sessions it receives events of; empty for all.
     pub providers: Vec<String>,
 }
 
 impl Receiver {
-    /// Whether it gets events of sessions of this provider.
+    /// Whether it receives events of sessions of this provider.
     pub(crate) fn receives(&self, issuer: &str) -> bool {
         self.providers.is_empty() || self.providers.iter().any(|other| other == issuer)
     }
@@ -53,7 +53,7 @@ pub struct Receivers {
     pub signer: SecurityEventSigner,
     /// All receivers.
     pub all: Vec<Arc<Receiver>>,
-    /// The most events that wait for each; the oldest are dropped first.
+    /// The most waiting events for each receiver; the oldest are dropped first.
     pub queued_max: usize,
 }
 
@@ -77,7 +77,7 @@ impl Receivers {
         note: &SignalNote,
         now_ms: u64,
     ) -> Result<String, SigningFailed> {
-        // Both were written by us as JSON.
+        // The service wrote both as JSON.
         let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
         self.signer.sign(&json!({
             "iss": self.issuer,
