@@ -1,4 +1,4 @@
-//! Why sessions could not be read, written, or given tokens.
+//! Errors of reading and writing sessions and of their tokens.
 
 use chassis::random::NoRandomness;
 
@@ -6,13 +6,13 @@ use crate::session::TokenRefusal;
 use crate::store::StoreError;
 use crate::vault::{KeyId, SealError};
 
-/// Why a use case failed; what it means on the wire is said in `grpc::status` alone.
+/// Why a use case failed. Only `grpc::status` maps it to the wire.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionsError {
     /// There is no such session: it never was, it expired or it was ended.
     #[error("there is no such session")]
     Missing,
-    /// No access token can be handed out.
+    /// No access token is available.
     #[error(transparent)]
     Refused(#[from] TokenRefusal),
     /// The tokens were not refreshed.
@@ -23,7 +23,7 @@ pub enum SessionsError {
     Invalid {
         /// The field's name on the wire.
         field: &'static str,
-        /// What is wrong and what is expected, without the value.
+        /// The mistake and the expected form, without the value.
         problem: &'static str,
     },
     /// Another write came first.
@@ -41,25 +41,25 @@ pub enum SessionsError {
         /// The bound, in bytes.
         limit: usize,
     },
-    /// No transmitter of security events is listened to.
+    /// No transmitter of security events is configured.
     #[error("the service listens to no transmitter of security events: set SESSION_SIGNALS")]
     ListensToNobody,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A stored record cannot be opened, or nothing can be sealed.
+    /// A stored record cannot be opened, or a record cannot be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// There is no randomness.
+    /// The operating system gave no random bytes.
     #[error("no session ID can be made")]
     NoRandomness(#[from] NoRandomness),
-    /// The service itself is at fault, and has logged why.
+    /// A fault of the service, which is already logged.
     #[error("the service is at fault")]
     Internal,
 }
 
 impl SessionsError {
-    /// Whether another try may succeed: the store is away, or another replica has written with a key that this one receives soon.
+    /// Whether a retry may succeed: the store is away, or this replica lacks a key that it receives soon.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(
             self,
@@ -76,10 +76,10 @@ pub enum TokenRefreshError {
     /// The session ended meanwhile.
     #[error("the session ended")]
     Missing,
-    /// The provider refused the refresh token for good.
+    /// The provider permanently rejected the refresh token.
     #[error("the provider refused to refresh the tokens")]
     Refused,
-    /// The provider refused the request, this client for one, or gave nothing usable: the refresh token may still be good.
+    /// The provider rejected the request or gave no usable answer; the refresh token may still be valid.
     #[error("the provider refused the request for new tokens")]
     Rejected,
     /// The provider issues no token for this audience or resource.
@@ -88,28 +88,28 @@ pub enum TokenRefreshError {
     /// The provider issues no token with this scope.
     #[error("the provider issues no token with this scope")]
     ScopeRefused,
-    /// The provider refused to exchange the access token, or gave nothing usable.
+    /// The provider rejected the exchange of the access token, or its answer is unusable.
     #[error("the provider refused to exchange the access token")]
     ExchangeRefused,
-    /// The provider does not take the session's access token for an exchange.
+    /// The provider does not accept the session's access token for an exchange.
     #[error("the provider does not take the access token for an exchange")]
     SubjectRefused,
-    /// The provider could not be reached this time, or has not answered yet; nothing is lost.
+    /// The provider is unreachable or has not answered yet; nothing is lost.
     #[error("the identity provider cannot be reached")]
     ProviderUnavailable,
-    /// The store could not be reached, or is full; nothing is lost.
+    /// The store is unreachable or full; nothing is lost.
     #[error("the session store cannot be reached")]
     StoreUnavailable,
     /// The session is sealed with a key this replica does not have; nothing is lost.
     #[error("the session needs key {0}, which this replica does not have")]
     UnknownKey(KeyId),
-    /// A fault of ours; the log has it.
+    /// A fault of the service, which is logged.
     #[error("the refresh failed on a fault of the service")]
     Internal,
 }
 
 impl TokenRefreshError {
-    /// Whether the provider refused the API, the scope or the exchange, and not the session.
+    /// Whether the provider rejected the API, the scope or the exchange, and not the session.
     pub(crate) fn is_about_target(self) -> bool {
         matches!(
             self,
@@ -117,7 +117,7 @@ impl TokenRefreshError {
         )
     }
 
-    /// Whether the tokens of before are as good as they were: they are served while they have not expired.
+    /// Whether the earlier tokens stay usable: they are served until they expire.
     pub(crate) fn keeps_tokens(self) -> bool {
         matches!(
             self,

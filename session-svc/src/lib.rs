@@ -1,6 +1,6 @@
-//! The session service: keeps sessions, encrypted, and hands out access tokens that work.
+//! The session service: stores encrypted sessions and issues valid access tokens.
 //!
-//! What each module is and which may know which: `docs/architecture.md`, "session-svc".
+//! The modules and their dependencies: `docs/architecture.md`, "session-svc".
 
 #[macro_use]
 mod named;

@@ -1,6 +1,6 @@
 //! Enums whose values have a name in records and metrics.
 
-/// Writes such an enum: each variant, its number if it has one, and its name. `all;` adds a list of the variants.
+/// Defines such an enum: each variant, its number if it has one, and its name. `all;` adds a list of variants.
 macro_rules! named {
     (all; $(#[$meta:meta])* $vis:vis enum $type:ident {
         $($(#[$doc:meta])* $variant:ident $(= $number:literal)? => $name:literal,)+

@@ -1,6 +1,6 @@
-//! From settings to a running service: put together, listened on, drained.
+//! Starts the service from its settings, serves, and drains.
 //!
-//! Invariant: nothing here waits for the provider or a shared store, so that the service starts when they are down.
+//! Invariant: the start waits neither for the provider nor for a shared store, so it succeeds while they are down.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,27 +33,27 @@ use crate::store_condition::StoreCondition;
 use crate::transmitter::{self, Outbox, Receivers};
 use crate::vault::{KeyRing, MalformedKey, UnknownKeys, Vault};
 
-/// How long a write or a refresh may go on after the signal to stop, also when its caller has gone: below what the
-/// process is given in all, which is below the 30 s Kubernetes grants by default.
+/// How long writes and refreshes may continue after the stop signal, even without their callers. It is below
+/// the process's own limit, which is below the 30 s that Kubernetes grants by default.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(26);
 
-/// What is kept for callers that read nothing, all of them together, in bytes, however much memory there is.
+/// Bytes kept for all callers that do not read, at most, for any memory size.
 const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// All headers of a call together, in bytes: metadata of callers is short.
+/// Bytes of all headers of a call together: metadata of callers is short.
 const HEADER_BYTES: usize = 16 * 1024;
 
-/// Bytes of messages that a connection may have sent and nobody has read: the largest message.
+/// Unread message bytes that a connection may have sent: the largest message.
 const WINDOW_BYTES: u32 = 256 * 1024;
 
-/// Calls of a connection that its memory is reckoned with. It may have more: callers are known, and each worker of each edge has
-/// a connection, so that there are many with few calls.
+/// Calls per connection in the memory estimate. A connection may carry more: callers are known, and each
+/// worker of each edge has a connection with few calls.
 const CALLS_RECKONED: u32 = 100;
 
-/// What a call takes before anybody looks at it, besides its metadata: its stream and its task. What it takes then is counted by its method.
+/// Bytes of a call before its method counts its own, without metadata: its stream and its task.
 const REQUEST_BYTES: usize = 4 * 1024;
 
-/// An answer of which its caller takes nothing for so long is given up; what proxies grant.
+/// The service drops an answer whose caller reads nothing for this long; proxies grant the same.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why the service cannot start.
@@ -71,7 +71,7 @@ pub enum StartError {
     /// The keys.
     #[error("SESSION_ENCRYPTION_KEY cannot be used")]
     Keys(#[from] MalformedKey),
-    /// No key could be made.
+    /// Randomness for a key is missing.
     #[error(transparent)]
     Random(#[from] NoRandomness),
     /// The provider's settings.
@@ -88,35 +88,35 @@ pub enum StartError {
     Descriptors(#[from] tonic_reflection::server::Error),
 }
 
-/// What a service is put together from.
+/// The parts of a service.
 #[derive(Clone)]
 pub struct ServiceParts<P = RefreshProviders> {
-    /// Keeps the sessions; its clock is the service's.
+    /// Stores the sessions; its clock is the service's.
     pub store: Arc<dyn SessionStore>,
-    /// Seals them.
+    /// Seals the sessions.
     pub keys: Reloading<KeyRing>,
-    /// Refresh and revoke their tokens.
+    /// Refreshes and revokes their tokens.
     pub provider: P,
-    /// How long they live.
+    /// The durations of sessions.
     pub lifetime: Lifetime,
-    /// Bounds.
+    /// Limits of sessions.
     pub limits: SessionLimits,
     /// Trusted transmitters of security events, and what their events do.
     pub transmitters: Option<TransmittersFile>,
-    /// Receivers of events of endings.
+    /// Receivers of the events of ended sessions.
     pub receivers: Option<Receivers>,
 }
 
-/// Who is let in: over what, and to call what.
+/// Which clients may connect, and what they may call.
 pub struct AccessPolicy {
     /// TLS on the listener.
     pub tls: Option<ServerTls>,
-    /// Who may call what.
+    /// Which caller may call what.
     pub callers: Callers,
 }
 
 impl AccessPolicy {
-    /// Everyone who can open a connection, over plain text.
+    /// Every client that can connect, without TLS.
     pub fn anyone() -> Self {
         Self {
             tls: None,
@@ -128,7 +128,7 @@ impl AccessPolicy {
 /// Runs the service until the runtime shuts down.
 ///
 /// # Errors
-/// What keeps it from starting.
+/// The reason why it cannot start.
 pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartError> {
     let certificates = CertificateMetrics::new(&runtime.metrics)?;
     let tls = match settings.tls.clone() {
@@ -176,10 +176,10 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
     serve(access, parts, listener, runtime).await
 }
 
-/// Serves those the access policy lets in, and reports endings to receivers, until the runtime shuts down.
+/// Serves the clients that the policy admits, and reports endings to receivers, until the runtime shuts down.
 ///
 /// # Errors
-/// What keeps it from starting.
+/// The reason why it cannot start.
 pub async fn serve<P: Into<RefreshProviders>>(
     access: AccessPolicy,
     parts: ServiceParts<P>,
@@ -222,14 +222,14 @@ pub async fn serve<P: Into<RefreshProviders>>(
     let limits = listener_limits(LimitHits::new(&runtime.metrics, [])?);
     let calls = CallContext::new(access.callers, &runtime.metrics, Arc::clone(&runtime.clock))?;
     let stopping = Stopping::on(runtime.shutdown.clone());
-    // A connection closed sooner would be opened again at a listener that is closing.
+    // Otherwise clients would reconnect at a listener that is about to close.
     let closed = stopping.closed.clone();
     let health = Health::new(runtime.readiness.subscribe());
     let router = grpc::routes(sessions, receiver, calls.clone(), &health, closed)?;
     let delivering = outbox
         .map(|outbox| transmitter::deliver(&outbox, &runtime.shutdown))
         .transpose()?;
-    // Dropped at the end, which stops what still runs.
+    // Dropped at the end, which stops the remaining tasks.
     let mut background = JoinSet::new();
     background.spawn(refresher.clone().revoke_noted(runtime.shutdown.clone()));
     background.spawn(condition.follow(store, runtime.shutdown.clone()));
@@ -256,7 +256,7 @@ fn log_start(listener: &TcpListener, limits: SessionLimits) {
     }
 }
 
-/// Waits for the work that goes on after the last connection has closed, until [`FINISH_TIMEOUT`] after the request to stop.
+/// Waits for work after the last connection has closed, until [`FINISH_TIMEOUT`] after the stop signal.
 async fn finish(calls: CallContext, refresher: Refresher, delivering: Option<TaskTracker>, since: Instant) {
     let left = || FINISH_TIMEOUT.saturating_sub(since.elapsed());
     // Writes first: the refresher revokes the tokens of sessions they end.
@@ -269,7 +269,7 @@ async fn finish(calls: CallContext, refresher: Refresher, delivering: Option<Tas
     }
 }
 
-/// The listener's limits, by the memory there is.
+/// The listener's limits, based on the available memory.
 fn listener_limits(hits: LimitHits) -> serve::Limits {
     let memory = memory::available();
     let bytes = memory.as_ref().map(|memory| memory.bytes);

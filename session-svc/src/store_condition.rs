@@ -1,7 +1,7 @@
-//! The store's health: checked once a second, shown by readiness, a metric and the log.
+//! The store's health: checked once a second; reported by readiness, a metric and the log.
 //!
-//! A store that does not answer takes the replica out. A full one does not: sessions are read, refreshed and ended, and none
-//! of the other replicas on the same store could do more.
+//! A replica whose store does not answer is not ready. With a full store it stays ready: it can read, refresh
+//! and end sessions, and other replicas on the same store could do no more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// How long the store may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is reported of the store.
+/// The reports on the store.
 pub(crate) struct StoreCondition {
     answers: Condition,
     has_room: Condition,
@@ -27,7 +27,7 @@ pub(crate) struct StoreCondition {
 }
 
 impl StoreCondition {
-    /// Not checked yet.
+    /// The state before the first check.
     pub(crate) fn new(runtime: &Runtime) -> Result<Self, prometheus::Error> {
         Ok(Self {
             answers: runtime.readiness.condition("store", Weight::Required),
@@ -40,7 +40,7 @@ impl StoreCondition {
         })
     }
 
-    /// Asks until the service stops.
+    /// Checks the store until the service stops.
     pub(crate) async fn follow(self, store: Arc<dyn SessionStore>, shutdown: CancellationToken) {
         loop {
             self.report(tokio::time::timeout(TIMEOUT, store.check()).await.ok());
@@ -51,7 +51,7 @@ impl StoreCondition {
         }
     }
 
-    /// `None` is no answer in time.
+    /// Reports a check; `None` is a timeout.
     fn report(&self, answer: Option<Result<(), StoreError>>) {
         match answer {
             Some(Ok(())) => {
