@@ -1,4 +1,4 @@
-//! What every method of the session API works with.
+//! The shared state of every method of the session API.
 
 use session_proto::v1;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,7 @@ pub(crate) struct Api {
     pub(super) sessions: Sessions,
     pub(super) receiver: Option<SignalReceiver>,
     pub(super) calls: CallContext,
-    /// Cancelled when streams have to end.
+    /// Cancelled when streams must end.
     pub(super) draining: CancellationToken,
 }
 

@@ -1,4 +1,4 @@
-//! Fields of requests, read strictly: each is either a value of the field's own type or a named mistake.
+//! Strict parsing of request fields: each is a value of the field's own type or a named error.
 
 use std::net::IpAddr;
 
@@ -9,33 +9,33 @@ use crate::session::cookie_generation::{FIRST, GenerationId, ID_BYTES};
 use crate::session::{ApiTarget, Cause, Claims, Device, DeviceKey, Handle, SessionId, ShownGeneration};
 use crate::sessions::SessionsError;
 
-/// Most bytes of an issuer: more than any URL a provider uses.
+/// The most bytes of an issuer: more than any URL of a provider.
 const MAX_ISSUER_BYTES: usize = 2_048;
 
-/// Most bytes of a subject or a provider's session: twice what OpenID Connect Core, section 2, allows a subject.
+/// The most bytes of a subject or provider session: twice the subject limit of OpenID Connect Core, section 2.
 const MAX_NAME_BYTES: usize = 512;
 
-/// Bytes of a request id: a UUID, with or without hyphens, and room for other schemes.
+/// Bytes of a request ID: a UUID, with or without hyphens, and room for other schemes.
 const REQUEST_ID_BYTES: std::ops::RangeInclusive<usize> = 16..=64;
 
-/// Most scopes required by one call, and most bytes of one.
+/// The most scopes that a call may require, and the most bytes of one.
 const MAX_SCOPES: usize = 100;
 const MAX_SCOPE_BYTES: usize = 256;
 
-/// Most bytes of a page or resume token.
+/// The most bytes of a page or resume token.
 const MAX_TOKEN_BYTES: usize = 1_024;
 
-/// How long a generation of a cookie may be good after another one has taken its place, in milliseconds.
+/// How long a replaced generation of a cookie may stay valid, in milliseconds.
 const GRACE_MS: std::ops::RangeInclusive<u64> = 1_000..=600_000;
 
-/// Page size of a request that names none, and the largest given.
+/// The page size of a request without one, and the largest page.
 const DEFAULT_PAGE: usize = 50;
 const MAX_PAGE: usize = 200;
 
-/// Largest nanosecond of a second.
+/// The largest nanosecond of a second.
 const MAX_NANOS: i32 = 999_999_999;
 
-/// Most seconds of a `google.protobuf.Duration`: 10,000 years.
+/// The most seconds of a `google.protobuf.Duration`: 10,000 years.
 const MAX_DURATION_SECONDS: i64 = 315_576_000_000;
 
 type Read<T> = Result<T, SessionsError>;
@@ -68,7 +68,7 @@ pub(super) fn name<'a>(field: &'static str, text: &'a str) -> Read<Option<&'a st
     }
 }
 
-/// The name of something good once; empty is none.
+/// The name of a value that is valid once; `None` if empty.
 pub(super) fn once_id(text: &str) -> Read<Option<&str>> {
     match text.len() {
         0 => Ok(None),
@@ -84,7 +84,7 @@ pub(super) fn required_name<'a>(field: &'static str, text: &'a str) -> Read<&'a 
     }
 }
 
-/// Why something ends. A value this release does not have is a later release's, and ends it all the same.
+/// The cause of an ending. An unknown value comes from a later release: the session ends as well.
 pub(super) fn cause(number: i32, default: Cause) -> Cause {
     match u32::try_from(number) {
         Ok(0) => default,
@@ -93,7 +93,7 @@ pub(super) fn cause(number: i32, default: Cause) -> Cause {
     }
 }
 
-/// Claims about a person or of a caller; empty is none.
+/// Claims about a user or of a caller; an empty text means no claims.
 pub(super) fn claims(field: &'static str, text: &str) -> Read<Claims> {
     if text.is_empty() {
         return Ok(Claims::default());
@@ -107,7 +107,7 @@ pub(super) fn device_key(field: &'static str, text: &str) -> Read<DeviceKey> {
     DeviceKey::parse(text).or_else(|problem| wrong(field, problem))
 }
 
-/// A generation of a cookie as it was shown.
+/// The generation of a cookie that a browser presented.
 pub(super) fn shown_generation(request: &v1::RotateCookieRequest) -> Read<ShownGeneration> {
     Ok(ShownGeneration {
         id: generation_id("id", &request.id)?,
@@ -123,7 +123,7 @@ fn generation_id(field: &'static str, bytes: &[u8]) -> Read<GenerationId> {
     }
 }
 
-/// How long a generation of a cookie is good after another one has taken its place, in milliseconds.
+/// How long a replaced generation of a cookie stays valid, in milliseconds.
 pub(super) fn grace_ms(given: Option<&Duration>) -> Read<u64> {
     let given = duration("grace", given)?.unwrap_or_default();
     let millis = u64::try_from(given.as_millis()).unwrap_or(u64::MAX);
@@ -133,7 +133,7 @@ pub(super) fn grace_ms(given: Option<&Duration>) -> Read<u64> {
     Ok(millis)
 }
 
-/// Who goes on with a sign-in; empty is nobody.
+/// The holder of a sign-in's claim; `None` if empty.
 pub(super) fn holder(text: &str) -> Read<Option<&str>> {
     request_id(text).or_else(|_| wrong("holder", "is not a UUID"))
 }
@@ -166,7 +166,7 @@ pub(super) fn scopes(names: &[String]) -> Read<&[String]> {
     )
 }
 
-/// What a token for an API is for; none if the token is to be the session's own.
+/// The API that a token is for; `None` for the session's own token.
 pub(super) fn api_target(request: &v1::GetAccessTokenRequest) -> Read<Option<ApiTarget>> {
     let (audience, resource) = (request.audience.as_str(), request.resource.as_str());
     let scopes = scopes(&request.scopes)?;
@@ -183,7 +183,7 @@ pub(super) fn api_target(request: &v1::GetAccessTokenRequest) -> Read<Option<Api
     Ok(Some(ApiTarget::new(audience, resource, scopes)))
 }
 
-/// A length of time in the range of `google.protobuf.Duration`, not negative.
+/// A non-negative duration in the range of `google.protobuf.Duration`.
 pub(super) fn duration(
     field: &'static str,
     duration: Option<&Duration>,
@@ -213,12 +213,12 @@ pub(super) fn time_ms(field: &'static str, time: Option<&Timestamp>) -> Read<Opt
     Ok(Some(timestamp::to_ms(time)))
 }
 
-/// What a caller says about the browser; `None` if it says nothing.
+/// The caller's data about the browser; `None` if there is none.
 pub(super) fn device(device: Option<&v1::Device>) -> Read<Option<Device>> {
     let Some(device) = device else {
         return Ok(None);
     };
-    // The store's clock says when the browser was seen.
+    // The store's clock sets the time when the browser was seen.
     time_ms("device.at", device.at.as_ref())?;
     let address = match device.address.parse::<IpAddr>() {
         Ok(address) => address.to_string(),

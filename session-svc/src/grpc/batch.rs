@@ -1,8 +1,8 @@
-//! Several sessions in one answer: each result stands by itself.
+//! Reads several sessions in one answer: each result is independent.
 //!
 //! Invariants
-//! - Results come in the order of the requests; one that fails takes no other with it.
-//! - The answer is bounded: a session that does not fit in it carries an error that says so.
+//! - Results have the order of the requests; a failed result does not affect the others.
+//! - The answer is bounded: a session that does not fit has an error as its result.
 
 use prost::Message as _;
 use session_proto::error;
@@ -21,15 +21,15 @@ use crate::callers::Rpc;
 use crate::session::Handle;
 use crate::sessions::SessionsError;
 
-/// Most sessions of one call: of the usual size they are read and answered in a fraction of a millisecond.
+/// The most sessions of one call: at the usual size, reading them takes a fraction of a millisecond.
 const REQUESTS_MAX: usize = 50;
 
-/// Bytes of sessions after which nothing more is put into an answer: opening these takes a core a few milliseconds, and
-/// with one more session of the largest size the answer stays far below the 4 MiB that gRPC clients take.
+/// Bytes after which an answer takes no more sessions. Opening these takes a core a few milliseconds. With
+/// one more session of the largest size, the answer stays far below the 4 MiB that gRPC clients accept.
 const ANSWER_BYTES: usize = 1024 * 1024;
 
-/// Reads the sessions requested, in one round trip to the store; fails as a whole only if that does, or if too many are
-/// requested.
+/// Reads the requested sessions in one round trip. The whole call fails only if the store does, or if too
+/// many are requested.
 pub(super) async fn get_sessions(
     api: &Api,
     call: &Call,

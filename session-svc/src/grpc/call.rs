@@ -1,4 +1,4 @@
-//! One call: who makes it, how long it may take, and what its record will say about sessions.
+//! One call: its caller, its deadline, and the sessions for its record.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -18,43 +18,43 @@ use crate::callers::Caller;
 use crate::session::{Cause, Handle};
 use crate::sessions::SessionsError;
 
-/// The metadata that names the request a call belongs to; a batch has one for each read in it.
+/// The metadata that names the request a call belongs to; a batch names one for each of its reads.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// One call; clones are of the same one.
+/// One call; clones refer to the same one.
 #[derive(Clone, Default)]
 pub(super) struct Call {
     pub(super) caller: Arc<Caller>,
     pub(super) peer: Option<SocketAddr>,
     /// The request it belongs to.
     pub(super) request: RequestId,
-    /// Whether the caller has named that, and not this service.
+    /// Whether the caller named the request, and not this service.
     pub(super) names_request: bool,
     /// The timeout of the caller (gRPC over HTTP/2, `grpc-timeout`).
     pub(super) timeout: Option<Duration>,
-    /// When that is over.
+    /// The deadline that follows from it.
     pub(super) deadline: Option<Instant>,
-    /// Cancelled once the caller's certificate, if it showed one, is not believed any more.
+    /// Cancelled once the caller's certificate, if any, is no longer trusted.
     pub(super) disbelieved: Option<CancellationToken>,
-    /// What the service keeps for the caller's connection.
+    /// The memory that the service uses for the caller's connection.
     pub(super) waiting: ByteBudget,
     pub(super) notes: Arc<Notes>,
 }
 
-/// What becomes known of a call while it is answered.
+/// Facts about a call that are found while it is answered.
 #[derive(Default)]
 pub(super) struct Notes {
     /// The session it is about.
     pub(super) session: OnceLock<Handle>,
     /// The sessions a call for several is about.
     pub(super) batch: OnceLock<Vec<Handle>>,
-    /// Why and how many sessions it ended.
+    /// The cause and number of the sessions that it ended.
     pub(super) ended: OnceLock<(Cause, u32)>,
-    /// Issuer and subject of the person it is about.
+    /// Issuer and subject of the user it is about.
     pub(super) person: OnceLock<(String, String)>,
-    /// It reads what belongs to a user without their secret: by a handle, or by their name.
+    /// It reads a user's data without the session's secret: by a handle or the user's name.
     pub(super) is_administrative: OnceLock<()>,
-    /// The requests of the reads of a batch, where there are several.
+    /// The request IDs of a batch's reads, if there are several.
     requests: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Call {
         Self {
             caller: Arc::new(certificate.map_or_else(Caller::anonymous, Caller::of)),
             peer: request.extensions().get::<PeerAddress>().map(|peer| peer.0),
-            // Without randomness nothing else works either, and says so.
+            // Without randomness other steps fail too, and report it.
             request: named.unwrap_or_else(|| RequestId::of(random::bytes().unwrap_or_default())),
             names_request: named.is_some(),
             timeout,
@@ -86,7 +86,7 @@ impl Call {
         }
     }
 
-    /// What records say of it that are written while it is answered.
+    /// The origin for the records that are written while it is answered.
     pub(super) fn origin(&self) -> Origin {
         Origin {
             request_id: self.request,
@@ -94,7 +94,7 @@ impl Call {
         }
     }
 
-    /// The call a method was called with, and its message.
+    /// The call of a method, and its message.
     pub(super) fn with_message<T>(request: tonic::Request<T>) -> (Self, T) {
         let (_, mut extensions, message) = request.into_parts();
         (extensions.remove::<Self>().unwrap_or_default(), message)
@@ -105,17 +105,17 @@ impl Call {
         let _ = self.notes.session.set(session);
     }
 
-    /// The session a well-formed request is about, noted for the record of the call.
+    /// The session of a well-formed request, noted for the record of the call.
     pub(super) fn noted(&self, handle: Result<Handle, SessionsError>) -> Result<Handle, SessionsError> {
         handle.inspect(|handle| self.is_about(*handle))
     }
 
-    /// The session of this ID, noted too.
+    /// The session of this ID, noted as well.
     pub(super) fn by_id(&self, session_id: &str) -> Result<Handle, SessionsError> {
         self.noted(arguments::session_id("session_id", session_id).map(|id| id.handle()))
     }
 
-    /// The person the call is about.
+    /// The user the call is about.
     pub(super) fn is_about_person(&self, issuer: &str, subject: &str) {
         let _ = self.notes.person.set((issuer.to_owned(), subject.to_owned()));
     }

@@ -1,4 +1,4 @@
-//! What all calls share: who may make them, what is measured, and how their work is done.
+//! State that all calls share: the callers' rights, the metrics, and the way writes are completed.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -21,25 +21,25 @@ use super::status;
 use crate::callers::{Callers, Rpc};
 use crate::sessions::SessionsError;
 
-/// Bounds of the histogram of call durations, in seconds (OpenTelemetry semantic conventions for RPC).
+/// The bounds of the histogram of call durations, in seconds (OpenTelemetry semantic conventions for RPC).
 const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
 
-/// What all calls share; clones share it too.
+/// State that all calls share; clones share it too.
 #[derive(Clone)]
 pub struct CallContext {
     pub(super) callers: Callers,
     pub(super) durations: HistogramVec,
     writes: TaskTracker,
-    /// Watches that are open now, by what they are about.
+    /// Open watches, by their scope.
     pub(super) watches: IntGaugeVec,
     /// Audit records that callers can repeat.
     pub(super) records: Arc<RepeatedRecords>,
 }
 
 impl CallContext {
-    /// Calls of those who may, measured into the registry given; fails if it measures calls already.
+    /// Measures calls in this registry; fails if it already measures calls.
     pub fn new(
         callers: Callers,
         metrics: &Registry,
@@ -70,7 +70,7 @@ impl CallContext {
         })
     }
 
-    /// Waits for writes that go on without their callers, for at most this long.
+    /// Waits at most this long for writes that continue without their callers.
     pub(crate) async fn drained(&self, limit: Duration) {
         self.writes.close();
         if tokio::time::timeout(limit, self.writes.wait()).await.is_err() {
@@ -78,20 +78,20 @@ impl CallContext {
         }
     }
 
-    /// Does the work of a call to its end once it has begun, whether or not the caller still waits for it: for writes of several
-    /// steps, none of which may be the last.
+    /// Completes the work of a call once it has begun, even if the caller leaves: writes of several steps
+    /// must not stop between two of them.
     pub(super) async fn complete<T: Send + 'static>(
         &self,
         rpc: Rpc,
         call: &Call,
         work: impl Future<Output = Result<T, SessionsError>> + Send + 'static,
     ) -> Result<Response<T>, Status> {
-        // A call that was given up before it began, while this process stood still for one, is dropped here: its caller may have had
-        // the work done elsewhere, and done other things since.
+        // Drops a call that its caller gave up before it began, while this process was paused: the caller may
+        // have retried it elsewhere and made other changes since.
         tokio::task::yield_now().await;
         let call = call.clone();
         let to_the_end = async move {
-            // Work that hangs for longer than any caller may wait hangs for ever.
+            // Work that exceeds every caller's deadline never ends.
             let outcome = tokio::time::timeout(MAX_DEADLINE, work).await;
             conclude(rpc, &call, outcome.unwrap_or(Err(SessionsError::Internal)))
         };
@@ -103,9 +103,9 @@ impl CallContext {
     }
 }
 
-/// The response of a call whose work is over; faults are logged. What is not given to [`CallContext::complete`] ends
-/// with a caller that hangs up or runs out of time: reads, and what the store does in one step. Takes the outcome and
-/// not the work: a future passed as an argument would be stored twice in the caller's.
+/// The response of a completed call; faults are logged. Work outside [`CallContext::complete`] stops when the
+/// caller leaves or the deadline passes: reads and single-step writes. Takes the outcome and not the work,
+/// since the caller would store a future argument twice.
 pub(super) fn conclude<T>(rpc: Rpc, call: &Call, outcome: Result<T, SessionsError>) -> Result<T, Status> {
     outcome.map_err(|error| {
         log_cause(rpc, call, &error);
@@ -113,7 +113,7 @@ pub(super) fn conclude<T>(rpc: Rpc, call: &Call, outcome: Result<T, SessionsErro
     })
 }
 
-/// Faults of the service and of its store, with their causes; a caller's mistakes are not logged.
+/// Logs faults of the service and of its store with their causes, but no mistakes of callers.
 fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
     let session = call.notes.session.get().map(tracing::field::display);
     let cause = error as &dyn std::error::Error;
@@ -137,7 +137,7 @@ fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
                 "the store did not do its work"
             );
         }
-        // A mistake of the caller, or logged where it was found.
+        // A caller's mistake, or logged where it was found.
         _ => {}
     }
 }

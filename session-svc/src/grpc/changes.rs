@@ -90,7 +90,7 @@ fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
                 return arguments::wrong("user", "is required by the update_mask");
             }
             "user" => update.user = Some(arguments::claims("user", &request.user)?),
-            // Absent but named: the attributes are cleared.
+            // Named in the mask but absent: the attributes are cleared.
             "attributes" => {
                 update.attributes = Some(arguments::claims("attributes", &request.attributes)?);
             }

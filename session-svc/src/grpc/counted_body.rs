@@ -1,9 +1,9 @@
-//! The memory a caller takes, counted against its connection's limit: the call, the request body, and the response.
+//! Counts the memory of a caller against its connection's limit: the call, the request body, and the response.
 //!
 //! Invariants
-//! - An answer is counted from when it is made until the connection takes it; one beyond the limit is dropped at once,
-//!   and the caller gets the error that it has too much waiting.
-//! - A message is counted as it comes, so that many that never end take no more than answers do.
+//! - An answer counts from its creation until the connection takes it. An answer beyond the limit is dropped
+//!   at once, and the caller receives the error that too much is waiting.
+//! - A message counts as it arrives, so that many endless messages take no more than answers do.
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
@@ -23,12 +23,12 @@ fn data_bytes(frame: &Result<Frame<Bytes>, axum::Error>) -> usize {
         .map_or(0, Bytes::len)
 }
 
-/// A request body that is counted.
+/// Counts a request body.
 pub(super) fn request(body: Body, waiting: ByteBudget) -> Body {
     let (mut bytes, mut held) = (0, None);
     let frames = BodyStream::new(body).map(move |frame| {
         bytes += data_bytes(&frame);
-        // One permit holds all of it.
+        // One permit holds all of the body.
         drop(held.take());
         held = waiting.hold(bytes);
         match held {
@@ -39,10 +39,10 @@ pub(super) fn request(body: Body, waiting: ByteBudget) -> Body {
     Body::new(StreamBody::new(frames))
 }
 
-/// A response that is counted, as is its call until it is over; a refusal beyond the limit.
+/// Counts a response, and its call until it ends; rejects a response beyond the limit.
 pub(super) fn response(response: Response, waiting: &ByteBudget, call: BytesPermit) -> Response {
     let (head, mut body) = response.into_parts();
-    // All of an answer that is one message is there at once.
+    // An answer with one message is complete at once.
     let first = match body.frame().now_or_never() {
         None => None,
         Some(None) => return Response::from_parts(head, Body::empty()),

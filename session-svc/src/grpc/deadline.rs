@@ -1,18 +1,18 @@
-//! How long a caller is willing to wait.
+//! The time that a caller is willing to wait.
 
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName};
 
-/// The longest a caller may have us work for one answer.
+/// The longest time that the service works on one answer.
 pub(super) const MAX_DEADLINE: Duration = Duration::from_secs(60);
 
 const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// Most digits of a `grpc-timeout` (gRPC over HTTP/2, "Timeout").
+/// The most digits of a `grpc-timeout` (gRPC over HTTP/2, "Timeout").
 const TIMEOUT_DIGITS: usize = 8;
 
-/// The time the caller gives us, if it gives one in the form gRPC defines.
+/// The caller's timeout, if it is in the form that gRPC defines.
 pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(TIMEOUT)?.to_str().ok()?;
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;

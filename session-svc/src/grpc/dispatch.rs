@@ -1,12 +1,12 @@
 //! The dispatch of every request: authorization, deadline, the method itself, and the record of the outcome.
 //!
 //! Invariants
-//! - Who may not call learns nothing: the caller is authorized before the message is read, and before the answer shows
-//!   whether the method exists.
-//! - A deadline covers all of a call, the reading of its message included.
-//! - The memory a caller takes is counted, and a caller with too much waiting is refused before its message is read.
-//! - A caller that names no request learns the name it was given, by which records are found.
-//! - Every failure carries one `ErrorInfo`, also one the framework made.
+//! - A caller without the right learns nothing: it is authorized before the service reads the message, and
+//!   before the answer shows whether the method exists.
+//! - A deadline covers the whole call, including the time to read its message.
+//! - Memory is counted per caller. A caller with too much waiting is rejected before its message is read.
+//! - A caller that names no request receives the generated name, which finds its records.
+//! - Every failure carries one `ErrorInfo`, even one of the framework.
 
 use std::sync::Arc;
 
@@ -31,19 +31,19 @@ use super::record::{self, CallRecord};
 use super::status;
 use crate::callers::Rpc;
 
-/// What a request's content type is (gRPC over HTTP/2, "Content-Type"), parameters aside.
+/// The content types of gRPC (gRPC over HTTP/2, "Content-Type"), without parameters.
 const GRPC_TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
 
-/// What answers calls.
+/// The services that answer calls.
 pub(super) struct Services {
     pub(super) calls: CallContext,
     pub(super) sessions: SessionServiceServer<Api>,
-    /// The framework's, and the answer for what there is not.
+    /// The framework's services, and the answer for unknown paths.
     pub(super) others: Router,
 }
 
 impl Services {
-    /// A method of ours is recognized by its path alone, without a router's look-up.
+    /// The path alone selects one of our methods, without a router's look-up.
     async fn called(&self, method: Method, request: Request) -> Response {
         let answered = match method.rpc {
             Some(_) => self
@@ -75,7 +75,7 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
             let time = call.timeout.unwrap_or(method.deadline).min(MAX_DEADLINE);
             let (waiting, origin) = (call.waiting.clone(), call.origin());
             request.extensions_mut().insert(call);
-            // The message of every other method is one piece.
+            // The message of every other method is in one piece.
             if method.rpc.is_some_and(|rpc| rpc != Rpc::FollowSessions) {
                 request = request.map(|body| counted_body::request(body, waiting.clone()));
             }
@@ -100,7 +100,7 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
     response
 }
 
-/// What is no gRPC call at all gets an HTTP status.
+/// A request that is no gRPC call gets an HTTP status.
 fn no_call(request: &Request) -> Option<Response> {
     if request.method() != HttpMethod::POST {
         let allow = (header::ALLOW, HeaderValue::from_static("POST"));
@@ -116,7 +116,7 @@ fn no_call(request: &Request) -> Option<Response> {
     (!is_grpc).then(|| StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response())
 }
 
-/// Whether a call may be made, and if so the permit for the memory it takes.
+/// The permit for the memory of a call that may be made.
 fn admitted(calls: &CallContext, method: Method, call: &Call) -> Result<BytesPermit, Status> {
     if !method.is_open() {
         let allowed = calls.callers.allow(&call.caller, method.rpc);
@@ -125,12 +125,12 @@ fn admitted(calls: &CallContext, method: Method, call: &Call) -> Result<BytesPer
     call.waiting.hold(method.bytes).ok_or_else(status::overloaded)
 }
 
-/// The failure in a response's head; what fails later, in a stream, has a status made here and not by the framework.
+/// The failure in a response's head; the service makes the status of a later failure in a stream.
 fn failure(response: &Response) -> Option<Status> {
     Status::from_header_map(response.headers()).filter(|status| status.code() != Code::Ok)
 }
 
-/// A failure of the framework with the reason it lacks.
+/// Adds the missing reason to a failure of the framework.
 fn explained(mut response: Response) -> Response {
     let bare = failure(&response).filter(|status| status.details().is_empty());
     let Some(status) = bare.as_ref().and_then(status::explained) else {

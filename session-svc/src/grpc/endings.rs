@@ -1,4 +1,4 @@
-//! Endings of sessions: one, all of a person or of a provider's session, and those that a security event demands.
+//! Ends sessions: one, all of a user or of a provider's session, and those that a security event names.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) async fn end_session(
     let removed = api.sessions.end_session(handle, cause, offline).await?;
     let ended = removed.is_ended();
     let _ = call.notes.ended.set((cause, u32::from(ended)));
-    // The hint is for the holder of the secret alone.
+    // Only the holder of the secret receives the hint.
     let (issuer, id_token_hint) = match removed {
         Removed::Session(session) if is_holder => (session.values.issuer, session.values.tokens.id_token),
         _ => Default::default(),
@@ -75,7 +75,7 @@ pub(super) async fn receive_security_event(
     })
 }
 
-/// What a request wants ended, for a caller who waits until `answer_by`.
+/// The endings that a request names, for a caller that waits until `answer_by`.
 fn read(request: &v1::EndSessionsRequest, answer_by: Option<Instant>) -> Result<EndAll, SessionsError> {
     let issuer = arguments::issuer(&request.issuer)?.to_owned();
     let subject = arguments::name("subject", &request.subject)?.map(str::to_owned);
@@ -101,8 +101,8 @@ fn read(request: &v1::EndSessionsRequest, answer_by: Option<Instant>) -> Result<
     })
 }
 
-/// How long ago the caller learnt of the ending, in milliseconds: at most a minute, which is longer than a caller
-/// retries the call.
+/// How long ago the caller learned of the ending, in milliseconds: at most a minute, which is longer than a
+/// caller retries the call.
 fn told_ago_ms(request: &v1::EndSessionsRequest) -> Result<Option<u64>, SessionsError> {
     const MOST: Duration = Duration::from_secs(60);
     match arguments::duration("told_ago", request.told_ago.as_ref())? {

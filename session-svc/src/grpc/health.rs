@@ -1,7 +1,7 @@
-//! `grpc.health.v1`: serving while this process is ready.
+//! `grpc.health.v1`: SERVING while this process is ready.
 //!
-//! The empty name, "readiness", "liveness" and the service's own name are served; liveness never depends on the store. `List` is here,
-//! because tonic's messages lack it.
+//! The names are the empty name, "readiness", "liveness" and the service's own. Liveness never depends on the
+//! store. `List` is implemented here, because tonic's messages lack it.
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -26,7 +26,7 @@ use super::MAX_REQUEST_BYTES;
 /// The path of the method that tonic lacks.
 pub(super) const LIST: &str = "/grpc.health.v1.Health/List";
 
-/// Says that this process answers at all.
+/// The name for the health of the process itself.
 const LIVENESS: &str = "liveness";
 
 /// Every name with a status.
@@ -39,7 +39,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Serving while `ready` says so.
+    /// SERVING while `ready` is true.
     pub fn new(ready: watch::Receiver<bool>) -> Self {
         Self { ready }
     }

@@ -1,4 +1,4 @@
-//! What a request's path names: which method, how long it may take, how its calls are recorded.
+//! The method that a request's path names, its deadline, and how its calls are recorded.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ const SHORT: Duration = Duration::from_secs(5);
 /// Calls that may wait for the provider or touch many sessions.
 const LONG: Duration = Duration::from_secs(30);
 
-/// What a call takes: its stream, its task and a request of the usual size. Reckoned, not measured.
+/// Bytes of a call: its stream, its task and a request of the usual size. An estimate.
 const CALL_BYTES: usize = 8 * 1024;
 
-/// What a call takes that reads many sessions: a page of the usual size. Few are in memory at once; the others wait for
-/// their turn.
+/// Bytes of a call that reads many sessions: a page of the usual size. Few are in memory at once; the others
+/// wait for their turn.
 const LIST_BYTES: usize = 64 * 1024;
 
 /// How calls of a method are recorded.
@@ -31,18 +31,18 @@ pub(super) enum Recorded {
 /// The method of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Method {
-    /// Fully qualified, or `_OTHER`: clients can send any path, labels must stay few.
+    /// Fully qualified, or `_OTHER`: clients can send any path, but labels must stay few.
     pub(super) name: &'static str,
-    /// The method of our own service; none for the framework's services and unknown paths.
+    /// The method of our service; `None` for the framework's services and unknown paths.
     pub(super) rpc: Option<Rpc>,
-    /// How long a call may take unless the caller says.
+    /// The deadline of a call if the caller sets none.
     pub(super) deadline: Duration,
     pub(super) recorded: Recorded,
-    /// Memory a call of it takes while it runs, its answer aside, in bytes.
+    /// Bytes of a running call, without its answer.
     pub(super) bytes: usize,
 }
 
-/// The services beside our own, open to every verified client.
+/// The services next to our own, open to every verified client.
 const OPEN: [&str; 4] = [
     "grpc.health.v1.Health/Check",
     "grpc.health.v1.Health/Watch",
@@ -50,11 +50,11 @@ const OPEN: [&str; 4] = [
     "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
 
-/// The name of everything else (OpenTelemetry semantic conventions for RPC).
+/// The name of every other method (OpenTelemetry semantic conventions for RPC).
 const OTHER: &str = "_OTHER";
 
 impl Method {
-    /// The method a path names.
+    /// The method that a path names.
     pub(super) fn of(path: &str) -> Self {
         if let Some(rpc) = Rpc::of_path(path) {
             return Self::of_rpc(rpc);
@@ -79,7 +79,7 @@ impl Method {
         if self.name == OTHER { "grpc" } else { self.name }
     }
 
-    /// Whether it is open to every verified client, on the list of callers or not.
+    /// Whether it is open to every verified client, even one that is not on the list of callers.
     pub(super) fn is_open(&self) -> bool {
         self.rpc.is_none() && self.name != OTHER
     }

@@ -1,9 +1,9 @@
 //! The gRPC side: `session.v1.SessionService`, health and reflection.
 //!
-//! Invariants: every call has a caller who may make it, a deadline, a size limit and one audit record; every failure
-//! carries one `ErrorInfo`; a session appears in logs as its handle alone.
+//! Invariants: every call has an authorized caller, a deadline, a size limit and one audit record. Every
+//! failure carries one `ErrorInfo`. Only the handle of a session appears in logs.
 //!
-//! Deliberately absent: rules about sessions, and the transport (TLS, draining), which is chassis'.
+//! Deliberately absent: rules about sessions; the transport (TLS, draining), which is part of chassis.
 
 mod api;
 mod arguments;
@@ -46,22 +46,22 @@ pub use resource::cookie_generation;
 use crate::receiver::SignalReceiver;
 use crate::sessions::Sessions;
 
-/// What a call is answered whose connection has too much waiting.
+/// The answer to a call on a connection with too much waiting.
 pub(crate) fn overloaded() -> Response {
     status::overloaded().into_http()
 }
 
-/// Most bytes of a request, unpacked if it is compressed: a session's bound and the protocol around it; no other request comes near.
+/// The most bytes of a decompressed request: a session's limit and the protocol; other requests are smaller.
 const MAX_REQUEST_BYTES: usize = 256 * 1024;
 
-/// Most bytes of an answer: a page of sessions or the largest single one, and more than any watch sends at once.
+/// The most bytes of an answer: above a page of sessions, the largest session, and all that a watch sends at once.
 const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Everything served on the gRPC port, made for each worker, which owns it and its store connections. `health` answers health checks.
-/// Watches end when `shutdown` is cancelled.
+/// All services of the gRPC port, made for each worker, which owns its store connections. `health` answers
+/// health checks. Watches end when `shutdown` is cancelled.
 ///
 /// # Errors
-/// The descriptors built in cannot be served.
+/// The built-in descriptors cannot be served.
 pub fn routes(
     sessions: Sessions,
     receiver: Option<SignalReceiver>,
@@ -69,7 +69,7 @@ pub fn routes(
     health: &Health,
     shutdown: CancellationToken,
 ) -> Result<impl Fn() -> Router + Send + Sync + 'static, Error> {
-    // The Python client speaks nothing newer than v1alpha.
+    // The Python client supports only v1alpha.
     let (v1, v1alpha) = (
         reflection::builder()?.build_v1()?,
         reflection::builder()?.build_v1alpha()?,

@@ -1,4 +1,4 @@
-//! A CreateSessionRequest, read.
+//! Parses a CreateSessionRequest.
 
 use prost::Message as _;
 use session_proto::v1;
@@ -7,10 +7,10 @@ use super::arguments::{self, wrong};
 use crate::session::{AccessToken, Scope, SessionTokens, SessionValues, StoredToken};
 use crate::sessions::{FINGERPRINT_BYTES, NewSession, SessionsError, fingerprint, holder_hash};
 
-/// The types of access tokens there are; compared without regard to case (RFC 6749, section 5.1).
+/// The known types of access tokens; their case is ignored (RFC 6749, section 5.1).
 const TOKEN_TYPES: [&str; 2] = ["Bearer", "DPoP"];
 
-/// Reads a request of `now_ms`, in milliseconds since the Unix epoch.
+/// Parses a request of `now_ms`, in milliseconds since the Unix epoch.
 pub(super) fn read(request: &v1::CreateSessionRequest, now_ms: u64) -> Result<NewSession, SessionsError> {
     let user = arguments::claims("user", &request.user)?;
     let subject = user.subject().unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) fn read(request: &v1::CreateSessionRequest, now_ms: u64) -> Result<Ne
     })
 }
 
-/// The request's name, and the hash by which its repetition is recognized: of the holder of a claim, or of all it says.
+/// The request's name, and the hash that identifies a repetition: of the claim's holder, or of the whole request.
 fn named(
     request: &v1::CreateSessionRequest,
 ) -> Result<Option<(String, [u8; FINGERPRINT_BYTES])>, SessionsError> {

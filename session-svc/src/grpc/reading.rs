@@ -1,4 +1,4 @@
-//! Reads of sessions: one by its ID or handle, or those of a person, page by page.
+//! Reads sessions: one by its ID or handle, or those of a user, page by page.
 
 use session_proto::v1::get_session_request::By;
 use session_proto::{timestamp, v1};
@@ -10,7 +10,7 @@ use super::resource;
 use crate::session::{Handle, Session};
 use crate::sessions::SessionsError;
 
-/// The session a request names.
+/// The session that a request names.
 pub(super) fn named(request: &v1::GetSessionRequest) -> Result<Handle, SessionsError> {
     match &request.by {
         Some(By::SessionId(id)) => arguments::session_id("session_id", id).map(|id| id.handle()),
@@ -19,12 +19,12 @@ pub(super) fn named(request: &v1::GetSessionRequest) -> Result<Handle, SessionsE
     }
 }
 
-/// Whether a request names a session by its handle, which is no secret.
+/// Whether a request names a session by its handle, which is public.
 pub(super) fn is_by_handle(request: &v1::GetSessionRequest) -> bool {
     matches!(request.by, Some(By::Handle(_)))
 }
 
-/// The answer with a session that was read.
+/// The answer with a session.
 pub(super) fn answer(api: &Api, session: &Session) -> v1::GetSessionResponse {
     v1::GetSessionResponse {
         session: Some(Box::new(api.resource(session))),
@@ -64,7 +64,7 @@ pub(super) async fn list_sessions(
     let lifetime = api.sessions.lifetime();
     let shown = |one| resource::listed(&one, issuer, subject, lifetime);
     let mut sessions: Vec<v1::Session> = page.sessions.into_iter().map(shown).collect();
-    // Those that are in no order of the store's come last there.
+    // Sessions without a position in the store's order come last.
     let created = |session: &v1::Session| session.created_at.as_ref().map_or(0, timestamp::to_ms);
     sessions.sort_by_key(|session| std::cmp::Reverse(created(session)));
     Ok(v1::ListSessionsResponse {

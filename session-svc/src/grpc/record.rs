@@ -1,13 +1,13 @@
-//! What is kept of a call: one record, one measure, one span.
+//! The audit record, the metric and the span of a call.
 //!
-//! Invariants: every call is recorded once, also one whose caller hung up; a record names the caller, the method, the
-//! session's handle and the outcome, never an ID, a token or a claim.
+//! Invariants: every call is recorded once, even if its caller hung up. A record names the caller, the
+//! method, the session's handle and the outcome, but never an ID, a token or a claim.
 //!
-//! A call that a browser can have repeated without a change is counted: one audit record a minute says how often it came.
+//! Calls that a browser can repeat without a change are counted: one audit record a minute gives their number.
 //!
-//! What changes something, hands out a token, is refused, or reads what belongs to somebody without their secret (by a handle, by their
-//! name) is an audit record. Other reads are the session's own use: log records of the target `audit::read`, so that an operator can
-//! leave them out (`RUST_LOG=info,audit::read=off`).
+//! A call is an audit record if it changes data, returns a token, is rejected, or reads a user's data by a
+//! handle or the user's name. Other reads are the session's own use: log records with the target
+//! `audit::read`, which operators can turn off (`RUST_LOG=info,audit::read=off`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,7 +24,7 @@ use super::call_context::CallContext;
 use super::method::{Method, Recorded};
 use crate::callers::Rpc;
 
-/// A record that is being made; written once the outcome is there, or when it is dropped.
+/// A record in progress; it is written with the outcome, or when it is dropped.
 pub(super) struct CallRecord {
     method: Method,
     call: Call,
@@ -83,7 +83,7 @@ impl CallRecord {
         }
     }
 
-    /// The call was answered: with a failure, or well.
+    /// The call was answered, with or without a failure.
     pub(super) fn answered(mut self, failure: Option<&Status>) {
         self.outcome = CallOutcome {
             code: failure.map_or(Code::Ok, Status::code),
@@ -105,9 +105,9 @@ impl CallRecord {
             self.span.record("otel.status_code", "ERROR");
         }
         let turned_away = matches!(outcome.code, Code::Unauthenticated | Code::PermissionDenied);
-        // What finds nothing has read nothing.
+        // A read without a result has read nothing.
         let reads_others = self.call.notes.is_administrative.get().is_some() && outcome.code == Code::Ok;
-        // Any client of the edge can post events, also while the service receives none.
+        // Any client of the edge can post events, even while the service receives none.
         let is_off =
             self.method.rpc == Some(Rpc::ReceiveSecurityEvent) && outcome.code == Code::Unimplemented;
         match self.method.recorded {
@@ -154,13 +154,13 @@ impl CallRecord {
         }
     }
 
-    /// Whether a client can have the same call made again and again, and it changes nothing.
+    /// Whether a client can cause the same call repeatedly, and it changes nothing.
     fn is_repeatable(&self, outcome: CallOutcome) -> bool {
         if outcome.code != Code::Ok {
             return true;
         }
         match self.method.rpc {
-            // Browsers and strangers cause these calls as often as they like.
+            // Browsers and unknown clients can cause these calls at any rate.
             Some(
                 Rpc::ListSessions
                 | Rpc::BeginSignIn
@@ -204,8 +204,8 @@ pub(super) fn span(method: Method, headers: &axum::http::HeaderMap) -> Span {
     span
 }
 
-/// Whether a server's span counts as failed (OpenTelemetry semantic conventions for gRPC, server spans): a session that
-/// is not there is no fault.
+/// Whether a server's span counts as failed (OpenTelemetry semantic conventions for gRPC, server spans): a
+/// missing session is not a failure.
 fn is_our_fault(code: Code) -> bool {
     matches!(
         code,

@@ -1,10 +1,10 @@
-//! What server reflection says: the services there are, and every message they speak, what failures carry among them.
+//! Server reflection: the services and all their messages, including those in failures.
 
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use tonic_reflection::server::{Builder, Error};
 
-/// The services there are. What else the descriptors describe is the edge's.
+/// The reflected services. The descriptors' other services belong to the edge.
 const SERVED: [&str; 4] = [
     "session.v1.SessionService",
     "grpc.health.v1.Health",
@@ -12,8 +12,8 @@ const SERVED: [&str; 4] = [
     "grpc.reflection.v1alpha.ServerReflection",
 ];
 
-/// Where everybody else has the files of what failures carry: a client that knows them already takes a file of another name with the
-/// same messages for a contradiction.
+/// The usual folder of the messages in failures: a client that already knows them rejects the same messages
+/// in a file with another name.
 const GOOGLE_RPC: &str = "google/rpc/";
 
 /// Reflection in either version.
@@ -33,7 +33,7 @@ pub(super) fn builder() -> Result<Builder<'static>, Error> {
     }))
 }
 
-/// `google.rpc.Status` and its details, in files of their usual names; `tonic_types` has them without their folder.
+/// `google.rpc.Status` and its details, in files with their usual names; `tonic_types` omits the folder.
 fn of_failures() -> Result<FileDescriptorSet, Error> {
     let mut set = FileDescriptorSet::decode(tonic_types::pb::FILE_DESCRIPTOR_SET)?;
     for file in &mut set.file {

@@ -1,6 +1,6 @@
-//! Sessions and changes as messages.
+//! Converts sessions and changes to messages.
 //!
-//! Invariant: no token ever becomes part of a session's message.
+//! Invariant: no token becomes part of a session's message.
 
 use session_proto::timestamp::from_ms;
 use session_proto::v1;
@@ -55,7 +55,7 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
     }
 }
 
-/// The message of a session on the page of a person.
+/// The message of a session on a user's page.
 pub(super) fn listed(shown: &Shown, issuer: &str, subject: &str, lifetime: &Lifetime) -> v1::Session {
     if let Shown::Session(readable) = shown {
         return session(readable, lifetime);
@@ -90,7 +90,7 @@ pub(super) fn event(update: WatchUpdate, at_ms: u64, resume_token: String) -> v1
     }
 }
 
-/// The answer to a question how far a watch has come.
+/// The answer to the question how far a watch has come.
 pub(super) fn answer(number: u64, at_ms: u64, resume_token: String) -> v1::SessionEvent {
     v1::SessionEvent {
         number,
@@ -98,7 +98,7 @@ pub(super) fn answer(number: u64, at_ms: u64, resume_token: String) -> v1::Sessi
     }
 }
 
-/// An event that is about no session.
+/// An event without a session.
 fn about_none(kind: WireKind, at_ms: u64, resume_token: String) -> v1::SessionEvent {
     v1::SessionEvent {
         kind: kind.into(),
@@ -108,7 +108,7 @@ fn about_none(kind: WireKind, at_ms: u64, resume_token: String) -> v1::SessionEv
     }
 }
 
-/// The message of a generation of a session's cookie.
+/// The message of a cookie's generation.
 pub fn cookie_generation(generation: &CookieGeneration) -> v1::CookieGeneration {
     v1::CookieGeneration {
         id: generation.id.clone(),

@@ -1,4 +1,4 @@
-//! `session.v1.SessionService`: one table of its methods, each with its messages and the module that does its work.
+//! `session.v1.SessionService`: a table of its methods, each with its messages and its module.
 
 use session_proto::v1;
 use session_proto::v1::session_service_server::SessionService;
@@ -10,7 +10,7 @@ use super::call_context::conclude;
 use super::{batch, changes, endings, reading, sign_in, tokens, watching};
 use crate::callers::Rpc;
 
-/// Answers one method. A `read` ends with its caller. A `write` goes on to its end.
+/// Answers one method. A `read` ends with its caller. A `write` runs to its end.
 macro_rules! answer {
     (read $api:ident, $call:ident, $request:ident, $rpc:ident, $work:path) => {{
         let outcome = $work($api, &$call, $request).await;
@@ -23,7 +23,7 @@ macro_rules! answer {
     }};
 }
 
-/// Writes the service: `read` or `write`, the method, its name and messages, the function that does its work.
+/// Defines the service: `read` or `write`, the method, its name and messages, and its function.
 macro_rules! methods {
     ($($kind:ident $method:ident: $rpc:ident($request:ident) -> $response:ident, $work:path;)*) => {
         #[tonic::async_trait]

@@ -1,4 +1,4 @@
-//! What a failure means on the wire. The only file of this service that maps failures to reasons.
+//! Maps failures to the wire. No other file of this service maps failures to reasons.
 
 use session_proto::error::status;
 use session_proto::v1::ErrorReason;
@@ -10,10 +10,10 @@ use crate::session::TokenRefusal;
 use crate::sessions::{SessionsError, TokenRefreshError};
 use crate::store::StoreError;
 
-/// What callers read of a fault of the service: its log has the causes.
+/// The text for callers about a fault of the service: its log has the causes.
 const FAULT: &str = "the session service is at fault; its log says why";
 
-/// The reason of a failure, and its metadata: what the caller may know, and nothing of the inside.
+/// The reason and metadata of a failure, without internal details.
 fn describe(error: &SessionsError) -> (ErrorReason, Option<(&'static str, String)>) {
     use ErrorReason::*;
     let reason = match error {
@@ -39,7 +39,7 @@ fn describe(error: &SessionsError) -> (ErrorReason, Option<(&'static str, String
             ErrFailedRefreshGrant
         }
         SessionsError::Tokens(TokenRefreshError::TargetRefused) => ErrInvalidTarget,
-        // A use case reports as a refusal which scopes it is.
+        // A use case reports the rejected scopes itself.
         SessionsError::Tokens(TokenRefreshError::ScopeRefused) => ErrInsufficientScope,
         SessionsError::Tokens(TokenRefreshError::ExchangeRefused | TokenRefreshError::SubjectRefused) => {
             ErrFailedTokenExchange
@@ -80,7 +80,7 @@ pub(super) fn of(error: &SessionsError) -> Status {
     )
 }
 
-/// The deadline passed first.
+/// The deadline passed before the answer.
 pub(super) fn too_late() -> Status {
     status(
         ErrorReason::ErrDeadlineExceeded,
@@ -89,7 +89,7 @@ pub(super) fn too_late() -> Status {
     )
 }
 
-/// The caller has more waiting than it may: answers it has not read, or calls in flight.
+/// The caller has too much waiting: unread answers, or calls in flight.
 pub(super) fn overloaded() -> Status {
     status(
         ErrorReason::ErrOverloaded,
@@ -98,7 +98,7 @@ pub(super) fn overloaded() -> Status {
     )
 }
 
-/// The caller may not call.
+/// The caller has no right to call.
 pub(super) fn access_denied(why: AccessDenied) -> Status {
     match why {
         AccessDenied::Unknown => status(
@@ -114,7 +114,7 @@ pub(super) fn access_denied(why: AccessDenied) -> Status {
     }
 }
 
-/// The sessions before this one have filled the answer.
+/// Earlier sessions have filled the answer.
 pub(super) fn no_room_in_answer() -> Status {
     status(
         ErrorReason::ErrOverloaded,
@@ -123,15 +123,15 @@ pub(super) fn no_room_in_answer() -> Status {
     )
 }
 
-/// What all of the framework's words about the flag before a message begin with.
+/// The prefix of the framework's errors about the flag before a message.
 const WRONG_FLAG: &str = "protocol error: received message with ";
 
-/// A failure of the framework with the reason it lacks; none for what needs no reason.
+/// Adds the missing reason to a failure of the framework; `None` if it needs no reason.
 pub(super) fn explained(bare: &Status) -> Option<Status> {
     let reason = match bare.code() {
         Code::Unimplemented => ErrorReason::ErrUnimplemented,
         Code::OutOfRange | Code::ResourceExhausted => ErrorReason::ErrRequestTooLarge,
-        // Our own faults carry details; what is left comes from reading the message.
+        // Our own faults carry details; the others come from parsing the message.
         Code::Internal | Code::InvalidArgument => ErrorReason::ErrMalformedRequest,
         Code::DeadlineExceeded => ErrorReason::ErrDeadlineExceeded,
         _ => return None,
@@ -141,7 +141,7 @@ pub(super) fn explained(bare: &Status) -> Option<Status> {
         words => words,
     };
     let explained = status(reason, words, None);
-    // A frame whose flag says what its call does not is INTERNAL (gRPC, "Compression"): the message was never read.
+    // A frame whose flag does not fit its call is INTERNAL (gRPC, "Compression"): the message was never read.
     let is_frame = bare.code() == Code::Internal && words.contains(WRONG_FLAG);
     Some(if is_frame {
         let details = explained.details().to_vec().into();

@@ -1,9 +1,9 @@
-//! A watch as its caller sees it: events while the caller may have them.
+//! A watch for one caller: it sends events while the caller has the right to them.
 //!
 //! Invariants
 //! - No event is sent to a caller that lost the right to it.
-//! - A question how far a watch has come is answered once every event known here was sent, and not before.
-//! - A watch that ends says why, unless the process drains, in which case whoever watches goes on at another replica.
+//! - A question how far a watch has come is answered only after every known event was sent.
+//! - A watch that ends says why, except when the process drains: then the client continues at another replica.
 
 use chassis::audit::{AuditRecord, Event, Outcome};
 use futures_util::StreamExt as _;
@@ -20,29 +20,29 @@ use super::{arguments, resource, status};
 use crate::callers::{AccessDenied, Rpc};
 use crate::sessions::{SessionsError, WatchScope, WatchUpdate, Watching};
 
-/// What is sent.
+/// The stream of events.
 pub(super) type EventStream = BoxStream<'static, Result<SessionEvent, Status>>;
 
-/// Numbers of questions how far a watch has come.
+/// The numbers of questions how far a watch has come.
 type Questions = BoxStream<'static, Result<u64, Status>>;
 
 struct WatchStream {
     api: Api,
     events: Watching,
-    /// Of a caller that follows; the answers replace heartbeats.
+    /// The questions of a caller that follows; their answers replace heartbeats.
     questions: Option<Questions>,
-    /// Where the last event, or heartbeat, leaves off.
+    /// The position after the last event or heartbeat.
     position: String,
     call: Call,
     rpc: Rpc,
     began: Instant,
-    /// How it ends; the record of its end says so.
+    /// The status at its end, for the record.
     code: Code,
-    /// Counts it while it is open.
+    /// Counts the watch while it is open.
     open: IntGauge,
 }
 
-/// The events of a watch that is followed; `first` is what came with the call.
+/// The events of a followed watch; `first` came with the call.
 pub(super) async fn followed(
     api: &Api,
     call: &Call,
@@ -57,7 +57,7 @@ pub(super) async fn followed(
     watch(api, call, request, Some(questions.boxed())).await
 }
 
-/// The events of a watch, for one caller; one with questions is followed.
+/// The events of a watch for one caller; a watch with questions is followed.
 pub(super) async fn watch(
     api: &Api,
     call: &Call,
@@ -111,7 +111,7 @@ pub(super) async fn watch(
     .boxed())
 }
 
-/// Which sessions a request is about.
+/// The sessions that a request is about.
 fn scope(request: &WatchSessionsRequest) -> Result<WatchScope, SessionsError> {
     match (
         request.handle.as_str(),
@@ -128,7 +128,7 @@ fn scope(request: &WatchSessionsRequest) -> Result<WatchScope, SessionsError> {
     }
 }
 
-/// The next question, none when the caller has ended its side; never in a watch without questions.
+/// The next question; `None` once the caller ended its side; never ready in a watch without questions.
 async fn next_question(questions: &mut Option<Questions>) -> Option<Result<u64, Status>> {
     match questions {
         Some(questions) => questions.next().await,
@@ -156,7 +156,7 @@ impl WatchStream {
                 () = &mut too_late => return Some(Err(status::too_late())),
                 // In this order: a question is answered once every event was sent.
                 update = self.events.next() => self.event(update?),
-                // Not before there is a position to resume from: the first heartbeat brings it.
+                // Not before a position to resume from exists: the first heartbeat brings it.
                 number = next_question(&mut self.questions), if !self.position.is_empty() => self.answer(number?),
             };
             match event {
@@ -167,7 +167,7 @@ impl WatchStream {
         }
     }
 
-    /// What happened; none for a heartbeat that the watch does not send.
+    /// The message of an event; `None` for a heartbeat that the watch does not send.
     fn event(
         &mut self,
         update: Result<(WatchUpdate, u64, String), SessionsError>,
@@ -212,7 +212,7 @@ impl Drop for WatchStream {
             request_id: Some(self.call.requests()),
             rpc: Some((self.rpc.name(), code_name(self.code))),
             duration_us: Some(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)),
-            // However it ends, that is what a watch does.
+            // Every end of a watch is a success.
             ..AuditRecord::new(Event::WatchEnd, Outcome::Success)
         }
         .write();
