@@ -63,7 +63,7 @@ fn client(settings: &SessionServiceSettings) -> Result<SessionClient, String> {
     SessionClient::new(client).map_err(|error| chain(&error))
 }
 
-/// Requests a session that cannot exist; `None` if the service answers that there is none.
+/// Requests a session that cannot exist; `None` if the service answers so.
 async fn ask_for_nobody(client: &SessionClient) -> Option<SessionError> {
     let by = Some(get_session_request::By::Handle("0".repeat(32)));
     let error = client.get_session(GetSessionRequest { by }).await.err()?;

@@ -1,4 +1,4 @@
-//! What the memory of sessions holds, and how fresh the news is that vouches for it.
+//! Gauges for the contents of the session cache, and for the age of the replicas' reports.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use super::listening::Moment;
 const TOKENS_MAX: usize = 8;
 
 /// Selects one of a session's access tokens: its own, or the one for an audience or a resource. An empty
-/// field selects nothing.
+/// field names none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct TokenFor {
     /// Scopes the token has to carry.

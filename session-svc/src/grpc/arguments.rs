@@ -213,7 +213,7 @@ pub(super) fn time_ms(field: &'static str, time: Option<&Timestamp>) -> Read<Opt
     Ok(Some(timestamp::to_ms(time)))
 }
 
-/// The caller's data about the browser; `None` if there is none.
+/// The caller's data about the browser, if any.
 pub(super) fn device(device: Option<&v1::Device>) -> Read<Option<Device>> {
     let Some(device) = device else {
         return Ok(None);
