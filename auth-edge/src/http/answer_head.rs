@@ -1,38 +1,38 @@
-//! How long the heads of the edge's own answers may get.
+//! Bounds the length of the heads of the edge's own answers.
 //!
-//! Invariant: what can be long (an address, a hint, cookies that are taken away, headers for an application) is added only
-//! while the head has room for it. Deliberately absent: heads of upstreams, which are as long as their upstream wants.
+//! Invariant: a long value (address, hint, expired cookie, header for an application) is added only if it fits.
+//! Not bounded: heads of upstreams.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The longest head, in bytes: nginx reads it into one buffer of a memory page (`proxy_buffer_size`, 4 KiB by default), and
+/// The longest head, in bytes. nginx reads a head into one memory page (`proxy_buffer_size`, default 4 KiB) and
 /// answers 502 to a longer one.
 pub(crate) const MAX_BYTES: usize = 4_096;
 
-/// Room for what the layer around all routes still adds: status line, date, request ID, length, security headers.
+/// Room for what the outer layer adds: status line, date, request ID, length, security headers.
 const ADDED_BY_LAYER: usize = 768;
 
-/// The bytes of a header's line.
+/// The bytes of one header line.
 #[must_use]
 pub(crate) fn line_bytes(name: &HeaderName, value: &HeaderValue) -> usize {
     const SEPARATORS: usize = ": \r\n".len();
     name.as_str().len() + value.len() + SEPARATORS
 }
 
-/// The bytes that these headers leave of a head.
+/// The bytes left in a head with these headers.
 #[must_use]
 pub(crate) fn room(headers: &HeaderMap) -> usize {
     room_within(MAX_BYTES, headers)
 }
 
-/// The bytes that these headers leave of a head of at most so many.
+/// The bytes left in a head with these headers and a limit of `most` bytes.
 #[must_use]
 pub(crate) fn room_within(most: usize, headers: &HeaderMap) -> usize {
     let taken: usize = headers.iter().map(|(name, value)| line_bytes(name, value)).sum();
     most.saturating_sub(ADDED_BY_LAYER + taken)
 }
 
-/// Adds the values that the head has room for, and leaves out the others.
+/// Adds each value that fits into the head and skips the others.
 pub(crate) fn append_what_fits(
     headers: &mut HeaderMap,
     name: &HeaderName,

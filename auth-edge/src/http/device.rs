@@ -1,4 +1,4 @@
-//! The browser of a request, as sessions remember it.
+//! Describes the browser of a request, for session records.
 
 use axum::http::HeaderMap;
 use chassis::audit::{AuditRecord, Event, Outcome};
@@ -8,11 +8,11 @@ use session_proto::v1::Device;
 use crate::http::shared::Shared;
 use crate::values::forwarded::UNKNOWN;
 
-/// Longest `User-Agent` kept, in bytes, as the session API says.
+/// Longest stored `User-Agent`, in bytes, as the session API defines it.
 const MAX_USER_AGENT_BYTES: usize = 512;
 
 impl Shared {
-    /// The browser of a request, as sessions remember it.
+    /// Describes the browser of a request, for a session record.
     #[must_use]
     pub(crate) fn device(&self, headers: &HeaderMap, peer: std::net::IpAddr) -> Device {
         let agent = headers
@@ -32,7 +32,7 @@ impl Shared {
     }
 }
 
-/// The beginning of an audit record: what happened, and from where.
+/// Starts an audit record with the event, its outcome and the browser.
 #[must_use]
 pub(crate) fn record_from(device: &Device, event: Event, outcome: Outcome) -> AuditRecord<'_> {
     let known = |text: &str| !text.is_empty();
@@ -43,10 +43,10 @@ pub(crate) fn record_from(device: &Device, event: Event, outcome: Outcome) -> Au
     }
 }
 
-/// What a browser calls itself, without control characters.
+/// The browser's `User-Agent` without control characters.
 fn shown(agent: &[u8]) -> String {
     let text = String::from_utf8_lossy(agent);
-    // Cutting may have made a replacement character of a half one.
+    // Cutting can leave half a character, which decodes to a replacement character.
     let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
     whole.chars().filter(|c| !c.is_control()).collect()
 }

@@ -1,11 +1,11 @@
-//! Every failure the edge answers with over HTTP: status, code, title, words. gRPC-Web answers with gRPC's statuses instead
-//! (`browser::grpc_web`), and forward auth passes on what is answered here.
+//! Every HTTP failure of the edge: status, code, title, words. gRPC-Web answers with gRPC statuses instead
+//! (`browser::grpc_web`). Forward auth passes these answers on.
 //!
-//! Handlers return a [`HttpError`]; it travels as a response extension, and [`render()`] turns it into JSON for programs or
-//! a small page for browsers, by `Accept`, with the request ID.
+//! Handlers return a [`HttpError`], which travels as a response extension. [`render()`] turns it into JSON for
+//! programs or a page for browsers, by `Accept`, with the request ID.
 //!
-//! Invariant: words are constants, from here or from the handler that knows better (`&'static str`); nothing is taken from
-//! the provider, the query or a source error, which go to the log.
+//! Invariant: all words are constants (`&'static str`), from here or from a handler. Text from the provider,
+//! the query or a source error goes only to the log.
 
 mod http_error;
 mod limit;
@@ -26,24 +26,24 @@ pub(crate) use http_error::{Handler, HttpError};
 pub(crate) use limit::Limit;
 pub(crate) use render::render;
 
-/// How long a client should wait before calling a service again that is down, in seconds.
+/// How long a client should wait before it calls an unavailable service again, in seconds.
 const RETRY_AFTER_SECS: u64 = 5;
 
-/// A form was not passed on.
+/// The edge did not pass a form on.
 pub(crate) const NOT_SENT: &str = "What you sent was not passed on, and nothing was changed. Sign in in a new tab, then come back to this one and send it again.";
 
-/// A form was not passed on, at an address that would have kept a smaller one.
+/// The edge did not pass a form on, at an address that would have kept a smaller form.
 pub(crate) const NOT_KEPT: &str = "What you sent was not passed on, and nothing was changed. A form with files, or a very long one, cannot be kept while you sign in: sign in in a new tab, then come back to this one and send it again.";
 
 impl HttpError {
-    /// Whether the provider could not be asked for new tokens of a session.
+    /// Whether the session service could not reach the provider for new tokens.
     #[must_use]
     pub(crate) fn is_provider_away(&self) -> bool {
         let reason = ErrorReason::ErrProviderUnavailable;
         matches!(self, Self::Session { reason: found, .. } if *found == reason)
     }
 
-    /// A reason of the session service.
+    /// A failure with the session service's reason.
     #[must_use]
     pub(crate) fn session(reason: ErrorReason) -> Self {
         Self::Session {
@@ -53,7 +53,7 @@ impl HttpError {
         }
     }
 
-    /// What the session service answered, with the scopes that it names.
+    /// A failure with the session service's reason, and the scopes that its answer lists.
     #[must_use]
     pub(crate) fn by_session_service(error: &SessionError) -> Self {
         Self::Session {
@@ -63,7 +63,7 @@ impl HttpError {
         }
     }
 
-    /// The session service cannot be reached. Logs what that kept the edge from.
+    /// The session service cannot be reached. Logs `problem`: what the edge could not do.
     pub(crate) fn session_service_down(error: &(dyn Error + 'static), problem: &str) -> Self {
         tracing::warn!(error, "{problem}");
         Self::SessionServiceDown
@@ -136,7 +136,7 @@ impl HttpError {
         }
     }
 
-    /// The title of its page.
+    /// The title of the error page.
     pub(crate) fn title(&self) -> &'static str {
         match self {
             Self::NotFound => "Page not found",
@@ -228,10 +228,10 @@ impl HttpError {
     }
 }
 
-/// What the provider's outage means to somebody who called this handler.
+/// What the provider's outage means for the user of this handler.
 fn provider(handler: Handler, outage: Outage) -> &'static str {
     match handler {
-        // A wrong setting is answered so as well, and no repetition changes that.
+        // A wrong setting leads here too, and a retry does not help.
         Handler::Login | Handler::Callback | Handler::Logout if outage == Outage::BadAnswer => {
             "The service that signs you in gave an answer that cannot be used. If it stays so, tell whoever runs this site."
         }
@@ -245,7 +245,7 @@ fn provider(handler: Handler, outage: Outage) -> &'static str {
     }
 }
 
-/// Status and words of a reason of the session service.
+/// Status and words for a reason of the session service.
 fn session(reason: ErrorReason) -> (StatusCode, &'static str) {
     use ErrorReason as R;
     use StatusCode as S;

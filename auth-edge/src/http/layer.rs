@@ -1,8 +1,8 @@
-//! What is done to every request and to every answer: one layer around the whole router.
+//! One layer around the whole router, for every request and every answer.
 //!
-//! In: an ID, a span, a permit, a named host (where providers have their own, the one the browser requested), a body that
-//! has to come. Out: failures as bodies, security headers, the fragment of a redirect, the ID, the record. One layer and not
-//! one for each, because each would allocate a boxed future for every request.
+//! A request gets an ID, a span, a permit, a checked host and a body deadline. An answer gets its error body,
+//! security headers, the end of a redirect's fragment, the ID and the access record. One layer does it all:
+//! separate layers would each allocate a boxed future per request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,29 +29,29 @@ use crate::http::request;
 use crate::http::shared::Shared;
 use crate::values::reserved::{DEVICE_REFRESH_PATH, DEVICE_REGISTER_PATH};
 
-/// What the layer is made of.
+/// The parts of the layer.
 #[derive(Clone)]
 pub(crate) struct EdgeLayer {
-    /// What other rooms use too.
+    /// State that other modules of the edge share.
     pub(crate) shared: Arc<Shared>,
-    /// Bounds the requests without a body that are worked on at once.
+    /// Bounds concurrent requests without a body.
     pub(crate) concurrency: ConcurrencyLimit,
-    /// The same for requests with one: bodies that come slowly take no place of the others.
+    /// Bounds concurrent requests with a body, so that slow bodies take no places from the others.
     pub(crate) with_body: ConcurrencyLimit,
-    /// How long a client may let us wait within a body.
+    /// How long a client may pause within a body.
     pub(crate) body_silence: Duration,
-    /// Whether browsers reach the edge by https.
+    /// Whether browsers reach the edge over https.
     pub(crate) https: bool,
 }
 
-/// Answers a request by what lies behind the layer.
+/// Answers a request with the inner service.
 pub(crate) async fn answer(
     layer: Arc<EdgeLayer>,
     mut inner: Route,
     mut request: Request,
 ) -> Result<Response, Infallible> {
     let observed = Observed::begin(&request);
-    // No route of our own answers: the ID is passed on.
+    // No route of the edge's own answers, so the ID may go on to an upstream.
     if observed.route.is_none() {
         request.extensions_mut().insert(observed.id);
     }
@@ -73,7 +73,7 @@ pub(crate) async fn answer(
     if let Some(limit) = answer.extensions().get::<HttpError>().and_then(HttpError::limit) {
         layer.shared.metrics.limits.count(limit.name());
     }
-    // What holds more than its connection until it is sent: a stream, or an upstream's connection.
+    // An answer over HTTP/2 or from an upstream occupies more than its connection until it is sent.
     let holds = version == Version::HTTP_2 || answer.extensions().get::<FromUpstream>().is_some();
     let visitor = visitor.filter(|_| holds);
     let answer = errors::render(answer, page, &layer.shared.pages, observed.id);
@@ -89,7 +89,7 @@ pub(crate) async fn answer(
 }
 
 impl EdgeLayer {
-    /// A request that may be worked on, and what counts it.
+    /// Admits a request and returns its permits.
     fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), HttpError> {
         let peer = request::peer(request.extensions());
         let address = self
@@ -114,8 +114,8 @@ impl EdgeLayer {
     }
 }
 
-/// A refusal as the request's address has to word it: where browsers prove the device of a session, 429 would end the binding in some of them, and 503
-/// never does.
+/// The refusal for this address. On the device proof addresses some browsers end the binding after a 429 but
+/// never after a 503.
 fn as_browsers_take_it(request: &Request, refused: HttpError) -> HttpError {
     let is_proof = [DEVICE_REGISTER_PATH, DEVICE_REFRESH_PATH].contains(&request.uri().path());
     match refused {

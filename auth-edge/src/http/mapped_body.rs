@@ -1,8 +1,7 @@
-//! A body each of whose polls goes through a closure: one wrapper for all that bounds, counts or cuts bodies.
+//! A body that passes each poll through a closure, for code that bounds, counts or cuts bodies.
 //!
-//! The combinators of http-body-util and tower-http that pass frames on (`map_frame`, `TimeoutBody`) hide how long a body is
-//! and whether it has ended. Both are passed on here: they decide the framing of what is sent, and whether a body is worth
-//! watching.
+//! The combinators of http-body-util and tower-http (`map_frame`, `TimeoutBody`) hide a body's length and
+//! whether it has ended. This one passes both on: they decide the framing, and whether a body needs watching.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,16 +9,16 @@ use std::task::{Context, Poll};
 use axum::body::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// What polling a body gives.
+/// The outcome of polling a body.
 pub(crate) type PolledFrame<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 
-/// A body whose outcomes go through a closure.
+/// A body that passes its outcomes through a closure.
 struct MappedBody<B, F> {
     body: B,
     map: F,
 }
 
-/// `body`, of which `map` changes each outcome: it gets the outcome of each poll, [`Poll::Pending`] too.
+/// Wraps `body` so that `map` sees and may change the outcome of each poll, [`Poll::Pending`] too.
 pub(crate) fn map_polls<B, F, E>(body: B, map: F) -> impl Body<Data = Bytes, Error = E>
 where
     B: Body<Data = Bytes> + Unpin,

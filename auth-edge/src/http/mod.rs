@@ -1,4 +1,4 @@
-//! The shell that every request passes: its record, its protection, and how failures are shown.
+//! The shell around every request: its record, its protection, and its error answers.
 
 pub(crate) mod answer_head;
 pub(crate) mod device;
@@ -14,7 +14,7 @@ pub(crate) mod shared;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
-/// Answers a request that only looks ahead: nothing, and nothing to keep.
+/// The empty answer to a prefetch; caches must not store it.
 #[must_use]
 pub(crate) fn no_content() -> Response {
     no_store(StatusCode::NO_CONTENT.into_response())

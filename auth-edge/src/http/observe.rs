@@ -1,10 +1,10 @@
 //! What an operator sees of a request: its ID, one access record, its metrics.
 //!
 //! Invariants
-//! - A request ID is made here and never taken from a client.
+//! - The edge makes each request ID and never takes one from a client.
 //! - A record holds the path's template and the public handle, never a query, a cookie or an ID.
 //!
-//! Deliberately absent: bodies.
+//! Not recorded: bodies.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,26 +24,26 @@ use crate::values::refusal::{RefusalReason, SignInStep};
 
 /// The response header that carries the request ID.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Characters of a user agent in a span: browsers' have 120 or so.
+/// Longest user agent in a span, in characters; browsers send about 120.
 const USER_AGENT_MAX: usize = 256;
-/// Characters of a method nobody knows in a span: those of HTTP have 8 at most.
+/// Longest unknown method in a span, in characters; the methods of HTTP have at most 8.
 const METHOD_MAX: usize = 32;
 
-/// A request's ID as a header says it.
+/// A request's ID as a header value.
 #[must_use]
 pub(crate) fn id_header(id: RequestId) -> HeaderValue {
     HeaderValue::from_str(id.as_str()).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Response extension: the public handle of the session the request acted for.
+/// Response extension: the public handle of the request's session.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionHandle(pub(crate) String);
 
-/// Response extension: the client whose access token the request came with.
+/// Response extension: the client whose access token the request carried.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientOfToken(pub(crate) String);
 
-/// Response extension: the route of the route table that answered, as the table writes its path.
+/// Response extension: the path of the answering route, as the route table writes it.
 #[derive(Clone)]
 pub(crate) struct AnsweringRoute(pub(crate) Arc<str>);
 
@@ -54,9 +54,9 @@ pub(crate) struct Metrics {
     pub(crate) requests: HistogramVec,
     logins: IntCounterVec,
     refusals: IntCounterVec,
-    /// Access tokens that clients have shown.
+    /// Access tokens that clients have sent.
     pub(crate) access_tokens: IntCounterVec,
-    /// Limits that were hit.
+    /// Limits that rejected a request.
     pub(crate) limits: LimitHits,
 }
 
@@ -92,12 +92,12 @@ impl Metrics {
         })
     }
 
-    /// Counts a sign-in that ended, at the provider of this id: there are as many labels as providers are configured.
+    /// Counts a completed sign-in at the provider with this id. There is one label per configured provider.
     pub(crate) fn login(&self, result: &'static str, provider: &str) {
         self.logins.with_label_values(&[result, provider]).inc();
     }
 
-    /// Counts a refusal, at the provider of this id; empty before one is chosen.
+    /// Counts a rejected sign-in at the provider with this id; empty before the user has chosen one.
     pub(crate) fn refusal(&self, step: SignInStep, reason: RefusalReason, provider: &str) {
         self.refusals
             .with_label_values(&[step.name(), reason.name(), provider])
@@ -105,23 +105,23 @@ impl Metrics {
     }
 }
 
-/// A request that is being answered: its ID, its span, when it came.
+/// A request in progress: its ID, its span, its start time.
 pub(crate) struct Observed {
     /// The request's ID.
     pub(crate) id: RequestId,
     started: Instant,
     method: &'static str,
-    /// The route of our own that answers, if one does.
+    /// The edge's own route that answers, if one does.
     pub(crate) route: Option<MatchedPath>,
-    /// The span to answer it in.
+    /// The span around the answer.
     pub(crate) span: Span,
 }
 
 impl Observed {
-    /// A request has come.
+    /// Begins the record of a request.
     #[must_use]
     pub(crate) fn begin(request: &Request) -> Self {
-        // It is no secret, so the process' own generator is good enough.
+        // The ID is no secret, so the process's own generator is good enough.
         let id = RequestId::of(rand::random());
         let method = known_method(request.method());
         let route = request.extensions().get::<MatchedPath>().cloned();
@@ -159,7 +159,7 @@ impl Observed {
         }
     }
 
-    /// It is answered: the answer gets the ID; the metrics and the access record get what there is to say.
+    /// Adds the ID to the answer, and writes the metrics and the access record.
     #[must_use]
     pub(crate) fn end(self, mut response: Response, requests: &HistogramVec) -> Response {
         response.headers_mut().insert(X_REQUEST_ID, id_header(self.id));
@@ -198,8 +198,8 @@ impl Observed {
         response
     }
 
-    /// Says in the span how it was answered, as the conventions for servers have it: only a fault of ours is an error
-    /// (OpenTelemetry semantic conventions, HTTP spans).
+    /// Writes the outcome into the span. Only a fault of the edge is an error (OpenTelemetry semantic
+    /// conventions, HTTP spans).
     fn describe(&self, status: StatusCode, route: Option<&str>, handle: &str, reason: Option<&'static str>) {
         let is_fault = status.is_server_error();
         tracing::record_all!(
@@ -209,7 +209,7 @@ impl Observed {
             error.type = reason.or(is_fault.then_some(status.as_str())),
             otel.status_code = is_fault.then_some("ERROR"),
         );
-        // A route of the edge's own is in the span from the beginning.
+        // For a route of the edge's own the span has the route from the start.
         if self.route.is_none()
             && let Some(route) = route
         {
@@ -219,14 +219,14 @@ impl Observed {
     }
 }
 
-/// What the client calls itself, as far as it is worth keeping.
+/// The client's `User-Agent`, cut to [`USER_AGENT_MAX`].
 fn user_agent(headers: &HeaderMap) -> Option<&str> {
     let agent = headers.get(USER_AGENT)?.to_str().ok()?;
     Some(agent.get(..USER_AGENT_MAX).unwrap_or(agent))
 }
 
-/// The method as a label: clients can send any word as a method, labels must stay few. Those that OpenTelemetry's conventions
-/// know.
+/// The method as a metric label. Clients can send any word as a method, so only OpenTelemetry's methods are
+/// labels.
 pub(crate) fn known_method(method: &axum::http::Method) -> &'static str {
     const KNOWN: [&str; 10] = [
         "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE", "QUERY",
@@ -235,10 +235,10 @@ pub(crate) fn known_method(method: &axum::http::Method) -> &'static str {
     known.unwrap_or(OTHER)
 }
 
-/// Any other method.
+/// The label of any other method.
 const OTHER: &str = "_OTHER";
 
-/// The name of a span by its method, and its route where one is known (OpenTelemetry semantic conventions, HTTP spans, "Name").
+/// A span's name: the method and any known route (OpenTelemetry semantic conventions, HTTP spans, "Name").
 pub(crate) fn span_name(method: &'static str, route: Option<&str>) -> String {
     let method = if method == OTHER { "HTTP" } else { method };
     match route {
@@ -247,7 +247,7 @@ pub(crate) fn span_name(method: &'static str, route: Option<&str>) -> String {
     }
 }
 
-/// The word a client sent in the place of a method that is known.
+/// The word that the client sent, if it is no known method.
 pub(crate) fn original(method: &axum::http::Method) -> Option<&str> {
     let sent = method.as_str();
     (known_method(method) == OTHER).then(|| sent.get(..METHOD_MAX).unwrap_or(sent))

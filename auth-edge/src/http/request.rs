@@ -1,20 +1,20 @@
-//! What handlers read from a request's head: who is at the other end, is it a prefetch, a script, a navigation.
+//! Reads from a request's head: the peer's address, and whether it is a prefetch, a script or a navigation.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use axum::http::{Extensions, HeaderMap, header};
 use chassis::serve::PeerAddress;
 
-/// The address of whoever opened the connection: a browser, or a proxy.
+/// The address of the peer on the connection: a browser or a proxy.
 #[must_use]
 pub(crate) fn peer(extensions: &Extensions) -> IpAddr {
-    // Without a connection there is no address; an unspecified one is trusted by nobody.
+    // Without a connection there is no address; the edge never trusts the unspecified one.
     extensions
         .get::<PeerAddress>()
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip())
 }
 
-/// Whether a browser only fetches ahead of a visit that may never come.
+/// Whether a browser only fetches ahead for a visit that may never happen.
 #[must_use]
 pub(crate) fn is_prefetch(headers: &HeaderMap) -> bool {
     let says = |name: &str| {
@@ -32,8 +32,8 @@ pub(crate) fn is_prefetch(headers: &HeaderMap) -> bool {
     says("sec-purpose") || says("purpose") || says("x-purpose") || says("x-moz")
 }
 
-/// Whether a script made the request (`fetch()`, XHR, `EventSource`, `WebSocket`), which cannot follow a redirect to another
-/// origin. Safari before 16.4 and programs send no Fetch Metadata.
+/// Whether a script made the request (`fetch()`, XHR, `EventSource`, `WebSocket`): it cannot follow a redirect
+/// to another origin. Safari before 16.4 and programs send no Fetch Metadata.
 #[must_use]
 pub(crate) fn is_script(headers: &HeaderMap) -> bool {
     let cors = text(headers, "sec-fetch-mode").is_some_and(|mode| matches!(mode, "cors" | "same-origin"));
@@ -44,16 +44,16 @@ pub(crate) fn is_script(headers: &HeaderMap) -> bool {
     cors || ajax || websocket || for_scripts
 }
 
-/// Media types that scripts alone accept without `text/html`.
+/// Media types that only scripts accept without `text/html`.
 const SCRIPT_TYPES: [&str; 2] = ["application/json", "text/event-stream"];
 
-/// Whether the client would rather have a page than JSON: it names `text/html`.
+/// Whether the client prefers a page to JSON: it accepts `text/html`.
 #[must_use]
 pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
     accepts(headers, &["text/html", "application/xhtml+xml"])
 }
 
-/// Whether `Accept` names one of these media types, and does not refuse it.
+/// Whether `Accept` names one of these media types with a quality above 0.
 fn accepts(headers: &HeaderMap, types: &[&str]) -> bool {
     let lines = headers.get_all(header::ACCEPT).iter();
     let texts = lines.filter_map(|line| line.to_str().ok());
@@ -65,20 +65,20 @@ fn accepts(headers: &HeaderMap, types: &[&str]) -> bool {
     })
 }
 
-/// Whether another site has the browser send this. The address bar, and a browser that does not say, are none; a word we do
-/// not know is one.
+/// Whether another site caused this request: an unknown value counts, the address bar and a missing header do
+/// not.
 #[must_use]
 pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all("sec-fetch-site").iter();
     !values.all(|value| matches!(value.as_bytes(), b"same-origin" | b"same-site" | b"none"))
 }
 
-/// Whether the request is a visit: a navigation of a whole page, as far as Fetch Metadata says. This one function decides for
-/// guards, login, callback, logout and third-party logins.
+/// Whether the request is a visit: a navigation of a whole page, by Fetch Metadata. Guards, login, callback,
+/// logout and third-party logins all use this function.
 ///
-/// A service worker that answers a visit by `fetch(event.request)` keeps its mode, but not its destination: Chromium then sends
-/// `Sec-Fetch-Dest: empty`, WebKit none. No other script can send the mode `navigate` (Fetch, section 5.4). A request without
-/// Fetch Metadata is a visit, one that sends a header twice is none.
+/// If a service worker answers a visit by `fetch(event.request)`, Chromium sends `Sec-Fetch-Dest: empty` and
+/// WebKit no destination. No other script can send the mode `navigate` (Fetch, section 5.4). A request without
+/// Fetch Metadata counts as a visit; one with a repeated header does not.
 #[must_use]
 pub(crate) fn is_navigation(headers: &HeaderMap) -> bool {
     matches!(
@@ -87,7 +87,7 @@ pub(crate) fn is_navigation(headers: &HeaderMap) -> bool {
     )
 }
 
-/// Whether a browser loads the request into a frame of a page.
+/// Whether a browser loads the request into a frame.
 #[must_use]
 pub(crate) fn is_framed(headers: &HeaderMap) -> bool {
     let frames: [&[u8]; 4] = [b"iframe", b"frame", b"object", b"embed"];
@@ -98,14 +98,14 @@ pub(crate) fn is_framed(headers: &HeaderMap) -> bool {
 const MODE: &str = "sec-fetch-mode";
 const DEST: &str = "sec-fetch-dest";
 
-/// The value of a header; one that is sent twice is no word of Fetch Metadata.
+/// The value of a header; empty, which matches no known value, if the header is repeated.
 fn fetch_metadata<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.as_bytes();
     Some(if values.next().is_none() { value } else { b"" })
 }
 
-/// What the `User-Agent` of link openers and link previews contains, in lower case: Office, Outlook, Teams and Skype, chats.
+/// Lower-case parts of the `User-Agent` of link openers and previews: Office, Outlook, Teams and Skype, chats.
 const LINK_OPENERS: [&str; 11] = [
     "ms-office",
     "msoffice",
@@ -120,8 +120,8 @@ const LINK_OPENERS: [&str; 11] = [
     "facebookexternalhit",
 ];
 
-/// Whether the client looks up a link on behalf of a browser: Office follows redirects without the browser's cookies and then
-/// gives the browser the last address; previews of chats show the last page. A client with Fetch Metadata is a browser.
+/// Whether the client opens a link for a browser without its cookies. Office then gives the browser the last
+/// address; chat previews show the last page. A client with Fetch Metadata is a browser.
 #[must_use]
 pub(crate) fn is_link_opener(headers: &HeaderMap) -> bool {
     if headers.contains_key(MODE) {
@@ -136,7 +136,7 @@ pub(crate) fn is_link_opener(headers: &HeaderMap) -> bool {
         || headers.keys().any(|name| name.as_str().starts_with("x-office-"))
 }
 
-/// The one value of a header; none if it is repeated or not text.
+/// The only value of a header; `None` if the header is repeated or not text.
 #[must_use]
 pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
@@ -144,7 +144,7 @@ pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     values.next().is_none().then_some(value)
 }
 
-/// The first value of a query or form parameter; repetitions are ignored.
+/// The first value of a query or form parameter; later values are ignored.
 #[must_use]
 pub(crate) fn first_parameter(encoded: &str, name: &str) -> Option<String> {
     url::form_urlencoded::parse(encoded.as_bytes())

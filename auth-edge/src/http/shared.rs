@@ -1,6 +1,6 @@
-//! What more than one room of the edge uses: the sessions, the providers, the addresses, the clock, the pages.
+//! State that several modules of the edge share: sessions, providers, addresses, clock, pages.
 //!
-//! A room's state holds it and gives it by `Deref`. Each worker has one of its own, so that no other core counts its references.
+//! A module's state derefs to it. Each worker has its own copy, so that cores do not share reference counts.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::sessions::cookies::SessionCookies;
 use crate::sessions::keys::DerivedKeys;
 use crate::values::forwarded::TrustedProxies;
 
-/// What more than one room uses.
+/// State that several modules of the edge share.
 #[derive(Clone)]
 pub(crate) struct Shared {
     /// Keys derived from the secrets.
@@ -26,9 +26,9 @@ pub(crate) struct Shared {
     pub(crate) sessions: SessionRepository,
     /// The identity providers.
     pub(crate) providers: Arc<IdentityProviders>,
-    /// The addresses browsers know the product by.
+    /// The addresses at which browsers reach the product.
     pub(crate) sites: Sites,
-    /// Whose `X-Forwarded-*` headers are believed.
+    /// The proxies whose `X-Forwarded-*` headers the edge trusts.
     pub(crate) trusted_proxies: TrustedProxies,
     /// Wall clock.
     pub(crate) clock: Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! What can go wrong, as handlers say it.
+//! The failures that handlers report.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use session_proto::v1::ErrorReason;
 use super::Limit;
 use crate::values::refusal::RefusalReason;
 
-/// Which handler failed; names the code of its failures.
+/// Which handler failed; selects the error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handler {
     /// Login.
@@ -39,37 +39,37 @@ impl Handler {
 pub(crate) enum HttpError {
     /// There is nothing at this address.
     NotFound,
-    /// The address is known, the method is not; the `Allow` header names those that are.
+    /// The address exists but rejects the method; the `Allow` header lists the accepted methods.
     MethodNotAllowed(Cow<'static, str>),
-    /// Nobody is signed in: the one answer of `/api/auth/401` and of every guard, with the same words for browsers.
+    /// The user is not signed in. `/api/auth/401` and every guard answer with the same words.
     NotAuthenticated,
-    /// As before, for a person who has sent a form: it was not passed on.
+    /// As [`Self::NotAuthenticated`], for a user who sent a form: the edge did not pass it on.
     NotSent(&'static str),
     /// A script requested the login route, which only a navigation can use.
     /// Holds the absolute URL to navigate to.
     LoginRequired(String),
     /// The request is malformed: the path, a header or the body.
     BadRequest(&'static str),
-    /// The proof that the request comes from our own pages is missing.
+    /// The proof that the request comes from the product's own pages is missing.
     Csrf,
-    /// A sub-resource of another site tried to sign the visitor out.
+    /// A sub-resource of another site tried to sign the user out.
     CrossSite,
     /// The body is too large.
     TooLarge,
-    /// The body did not go on for too long (408).
+    /// The client stopped sending the body for too long (408).
     TooSlow,
-    /// More requests are being worked on than the edge takes on.
+    /// The edge is working on as many requests as it accepts.
     Overloaded(Limit),
-    /// The body has another content type than the route takes; only programs call such routes.
+    /// The body has the wrong content type for the route; only programs call such routes.
     UnsupportedMediaType {
-        /// The one it takes, which the `Accept` header names (RFC 9110, section 15.5.16).
+        /// The accepted type, which the `Accept` header names (RFC 9110, section 15.5.16).
         accepted: &'static str,
         /// The words, with that type.
         words: &'static str,
     },
     /// Too many requests from this address.
     RateLimited {
-        /// Seconds until the next one is welcome.
+        /// Seconds until the client may retry.
         retry_after_secs: u64,
         /// Which limit.
         limit: Limit,
@@ -83,43 +83,43 @@ pub(crate) enum HttpError {
     },
     /// The provider gave no usable answer to a handler that needs one now.
     Provider(Handler, Outage),
-    /// The logout token was refused; ends nothing.
+    /// The edge rejected the logout token; no session ends.
     LogoutToken(&'static str),
     /// The session service, or its store, cannot be reached. Nothing was lost.
     SessionServiceDown,
-    /// As before, while signing out: this browser is signed out, the session itself will follow.
+    /// As [`Self::SessionServiceDown`], at sign-out: this browser is signed out, the session ends later.
     SignedOutHereOnly,
-    /// The session service refused, with its reason.
+    /// The session service rejected the call, with its reason.
     Session {
         /// The reason.
         reason: ErrorReason,
-        /// Scopes that are missing, space-separated.
+        /// Missing scopes, space-separated.
         scopes: Option<String>,
-        /// The handler whose code the failure has; `None` is the reason's own.
+        /// The handler that sets the error code; with `None` the reason sets it.
         handler: Option<Handler>,
     },
-    /// The session does not have what the route requires, other than a scope.
+    /// The session lacks something that the route requires, other than a scope.
     Forbidden {
         /// The code.
         code: &'static str,
         /// The words.
         words: &'static str,
     },
-    /// The route, or every route, asks for a session that is bound to a device.
+    /// The route, or every route, requires a session that is bound to a device.
     NotBound,
-    /// The person's claims are not as the route requires.
+    /// The user's claims do not meet the route's requirements.
     MissingClaims {
-        /// The names of those that are not, and no value of theirs.
+        /// The names of the failing claims, without their values.
         claims: Vec<String>,
-        /// What whoever wrote the rule has to say.
+        /// The operator's message from the rule.
         message: Option<Arc<str>>,
     },
-    /// The session's sign-in is of none of these authentication classes, and another one would not be either.
+    /// The sign-in has none of these authentication classes, and a new sign-in would not have one either.
     MissingClass {
         /// The classes.
         acr: Vec<String>,
     },
-    /// An access token of a client does not pass (RFC 6750, section 3.1); the challenge beside it says the same.
+    /// A client's access token is not accepted (RFC 6750, section 3.1). The challenge header says the same.
     AccessToken {
         /// The code.
         code: &'static str,
@@ -132,6 +132,6 @@ pub(crate) enum HttpError {
     UpstreamDown,
     /// The upstream of a proxied route did not answer in time (504).
     UpstreamSlow,
-    /// A fault of the edge; its log has the cause under the request ID.
+    /// A fault of the edge; the log has the cause under the request ID.
     Internal,
 }

@@ -1,40 +1,40 @@
-//! Limits of the edge's own that refuse requests, by the names the metric `limit_hits_total` has for them.
+//! The edge's own limits, with their labels in the metric `limit_hits_total`.
 
 use super::HttpError;
 
-/// Which limit refused a request.
+/// The limit that rejected a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// Requests worked on at once, of everybody.
+    /// Concurrent requests, over all visitors.
     Requests,
-    /// Requests at once, of one visitor.
+    /// Concurrent requests of one visitor.
     VisitorShare,
-    /// Sign-ins that one address begins in a minute.
+    /// Sign-ins that start at one address, per minute.
     Logins,
-    /// Callbacks without a pending sign-in from one address in a minute.
+    /// Callbacks without a pending sign-in from one address, per minute.
     Callbacks,
-    /// Logout tokens from one address in a minute.
+    /// Logout tokens from one address, per minute.
     BackChannelLogouts,
-    /// Security events from one address that were refused, in a minute.
+    /// Rejected security events from one address, per minute.
     SecurityEvents,
-    /// Front-channel logouts from one address in a minute.
+    /// Front-channel logouts from one address, per minute.
     FrontChannelLogouts,
-    /// Access tokens or proofs of one sender that were worth nothing, in a minute.
+    /// Rejected access tokens or proofs of one sender, per minute.
     AccessTokens,
-    /// Access tokens that are being verified, or whose proofs are remembered, at once.
+    /// Access tokens that the edge verifies, or whose proofs it remembers, at one time.
     TokenChecks,
     /// Bytes of a request's body.
     BodyBytes,
-    /// How long a request's body may be silent.
+    /// How long a client may pause within a request's body.
     BodyTime,
-    /// Pages of one person that listen to their sessions.
+    /// Pages of one user that listen to their sessions.
     WatchesOfPerson,
-    /// Calls of one person at once that read or end several sessions.
+    /// Concurrent calls of one user that read or end several sessions.
     ListsOfPerson,
 }
 
 impl Limit {
-    /// Their labels, in the order of the variants.
+    /// The labels, in the order of the variants.
     pub(crate) const NAMES: [&str; 13] = [
         "requests",
         "visitor_share",
@@ -51,7 +51,7 @@ impl Limit {
         "lists_of_person",
     ];
 
-    /// Its label.
+    /// The label of this limit.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {
         Self::NAMES[self as usize]
@@ -59,7 +59,7 @@ impl Limit {
 }
 
 impl HttpError {
-    /// The limit that refused the request, if one did.
+    /// The limit that rejected the request, if a limit did.
     #[must_use]
     pub(crate) fn limit(&self) -> Option<Limit> {
         match self {

@@ -1,4 +1,4 @@
-//! Failures as bodies: JSON for programs, a small page for browsers.
+//! Renders failures: JSON for programs, a small page for browsers.
 
 use axum::Json;
 use axum::http::{HeaderValue, header};
@@ -11,8 +11,7 @@ use crate::http::no_store;
 use crate::http::pages::language::Language;
 use crate::http::pages::{NOT_AUTHENTICATED, NextStep, Pages};
 
-/// Turns a failure into a body, a page in this language where the client would rather have one; other answers stay as they
-/// are.
+/// Renders a failure as a page in the language `page`, or as JSON without one. Other answers stay unchanged.
 #[must_use]
 pub(crate) fn render(
     bare: Response,
@@ -29,7 +28,7 @@ pub(crate) fn render(
     let mut response = match (failure, page) {
         (HttpError::NotAuthenticated, page) if !in_frame || page.is_none() => unauthorized(),
         (HttpError::NotSent(_), None) => unauthorized(),
-        // Machines talk JSON whatever they accept: the provider's, the proxies', and who comes with a token of its own.
+        // Only programs receive these failures, so they are JSON regardless of `Accept`.
         (
             HttpError::LogoutToken(_)
             | HttpError::AccessToken { .. }
@@ -114,14 +113,14 @@ fn as_json(failure: &HttpError, step: Option<&NextStep>) -> Response {
     Json(body).into_response()
 }
 
-/// Which claims or classes are not as required, and what whoever wrote the rule says of it.
+/// The claims or classes that fail the rule, with the operator's message from the rule.
 fn missing_claims(language: Language, words: &str, claims: &[String], message: Option<&str>) -> String {
     let whom = message.unwrap_or_else(|| language.say("Ask whoever runs this site to be let in."));
     let (words, asked) = (language.say(words), language.say("What is asked for"));
     format!("{words} {whom} {asked}: {}", claims.join(", "))
 }
 
-/// Word for word, and in this order, which a JSON map would not keep.
+/// Exactly this text in this order, which a JSON map would not keep.
 fn unauthorized() -> Response {
     let body = format!(
         r#"{{"error":"not_authenticated","description":"{}"}}"#,

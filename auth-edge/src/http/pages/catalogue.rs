@@ -1,12 +1,12 @@
-//! The texts of the pages in other languages: one file each, in the format that translators' tools read (gettext PO), by the
-//! English text in the source.
+//! The texts of the pages in other languages, keyed by the English text: one gettext PO file per language, which
+//! translators' tools read.
 //!
-//! Deliberately absent: plurals and places for values; a text is the same for everybody.
+//! Not supported: plurals and placeholders.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// The languages, each by its tag (RFC 5646) and its texts; English has none but its own. Pages say "Sie", "usted" and "vous".
+/// The languages: tag (RFC 5646) and texts; English has no file. Pages say "Sie", "usted" and "vous".
 pub(super) const LANGUAGES: [(&str, &str); 6] = [
     ("en", ""),
     ("ar", include_str!("words/ar.po")),
@@ -21,8 +21,8 @@ type Catalogue = HashMap<&'static str, &'static str>;
 /// The texts of each language.
 pub(super) static TEXTS: LazyLock<[Catalogue; 6]> = LazyLock::new(|| LANGUAGES.map(|(_, file)| parse(file)));
 
-/// Reads pairs of `msgid` and `msgstr`, each on one line and without escapes; the first pair, of an empty text, is the file's
-/// own head.
+/// Reads pairs of `msgid` and `msgstr`, each on one line and without escapes. The first pair, with an empty
+/// `msgid`, is the file's header.
 fn parse(file: &'static str) -> Catalogue {
     let quoted = |line: &'static str, keyword: &str| -> Option<&'static str> {
         line.strip_prefix(keyword)?.strip_prefix(" \"")?.strip_suffix('"')

@@ -1,7 +1,7 @@
-//! What all pages are written with: escaping, the frame around what a page says, and its policy.
+//! The HTML of all pages: escaping, the frame around the content, and the security policy.
 //!
-//! Invariant: a page allows our style sheet, the operator's, and its own script if it has one, each by its hash; a picture
-//! only where there is a logo; nothing else.
+//! Invariant: a page allows, each by its hash, the edge's style sheet, the operator's and its own script if
+//! any. It allows pictures only with a logo, and nothing else.
 
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse as _, Response};
@@ -16,8 +16,8 @@ use super::language::Language;
 pub(super) const STYLE: &str = include_str!("page.css");
 
 impl Pages {
-    /// A page of this content, whose forms lead to `form_action`, as the directive has it, and whose one script is `script`. What
-    /// comes from elsewhere is escaped in `main`.
+    /// A page whose forms lead to `form_action` (a value of that directive) and whose only script is `script`.
+    /// The caller escapes foreign values in `main`.
     pub(crate) fn page(
         &self,
         language: Language,
@@ -54,13 +54,13 @@ impl Pages {
     }
 }
 
-/// What allows an element with this text and no other (Content Security Policy Level 3, section 2.3.1).
+/// The source that allows only an element with this text (Content Security Policy Level 3, section 2.3.1).
 pub(super) fn source_of(text: &str) -> String {
     let hash = STANDARD.encode(digest::digest(&digest::SHA256, text.as_bytes()));
     format!("'sha256-{hash}'")
 }
 
-/// Text for an HTML text node or a quoted attribute. Line ends are written as references, or parsers would change them.
+/// Escapes text for an HTML text node or a quoted attribute. Parsers change line ends that are no references.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

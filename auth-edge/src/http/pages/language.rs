@@ -1,29 +1,29 @@
-//! Which language a visitor reads, by `Accept-Language` (RFC 9110, section 12.5.4), looked up as RFC 4647, section 3.4, has it.
+//! A visitor's language by `Accept-Language` (RFC 9110, section 12.5.4; lookup of RFC 4647, section 3.4).
 //!
-//! Deliberately absent: regions and scripts; the pages say the same to all who read a language. A choice that is remembered,
-//! for these pages are seen too rarely to hold a switch.
+//! Not supported: regions and scripts, since the texts are the same; a stored choice, since visitors see these
+//! pages too rarely.
 
 use axum::http::{HeaderMap, header};
 
 use super::catalogue::{LANGUAGES, TEXTS};
 
-/// The most ranges looked at: no browser sends more than a dozen.
+/// How many ranges the edge reads; browsers send at most a dozen.
 const MAX_RANGES: usize = 32;
-/// The quality of a range that says nothing of it.
+/// The quality of a range without a weight.
 const FULL_QUALITY: f32 = 1.0;
 
-/// A language the pages are written in, by its place among [`LANGUAGES`]. English, the first, is what the source is written in
-/// and what everybody gets whose languages are not here.
+/// A language of the pages, by its index in [`LANGUAGES`]. English, the first, is the source's language and the
+/// default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Language(usize);
 
 impl Language {
-    /// All of them.
+    /// All languages.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         (0..LANGUAGES.len()).map(Self)
     }
 
-    /// The language of these request headers: of those they accept the first of the highest quality that there is.
+    /// The supported language of the highest quality in these headers; the first if several tie.
     #[must_use]
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(header::ACCEPT_LANGUAGE).iter();
@@ -52,15 +52,15 @@ impl Language {
         if self.tag() == "ar" { "rtl" } else { "ltr" }
     }
 
-    /// An English text of ours in this language; as it is where nobody has translated it.
+    /// A text of the edge in this language, or in English if it has no translation.
     #[must_use]
     pub(crate) fn say(self, english: &str) -> &str {
         TEXTS[self.0].get(english).copied().unwrap_or(english)
     }
 }
 
-/// One range with its quality, if it leads to a language there is. Every tag here is a primary subtag alone, so that what
-/// lookup does, to shorten a range until it is a tag, comes down to its first subtag.
+/// One range with its quality, if its language is supported. All tags here are primary subtags, so only the
+/// range's first subtag counts.
 fn range(text: &str) -> Option<(f32, Language)> {
     let (range, weight) = match text.split_once(';') {
         Some((range, weight)) => (range, quality(weight)?),

@@ -1,12 +1,12 @@
-//! How the pages look besides our own style sheet: the operator's style sheet and logo.
+//! The operator's look of the pages: a style sheet and a logo, after the edge's own style sheet.
 //!
 //! Invariants
-//! - The style sheet stands in the page itself, allowed by its hash: a page needs nothing of another replica, and no other
-//!   style sheet of the origin is allowed with it.
-//! - The files are read once, at the start.
+//! - The style sheet is inline and allowed by its hash: a page needs no file from another replica and allows
+//! no other style sheet of the origin.
+//! - The edge reads the files once, at the start.
 //!
-//! Deliberately absent: templates. What a page has to say (the request ID, the button, the words in each language) cannot be
-//! left out by a style sheet's mistake.
+//! Not supported: templates. A mistake in a style sheet cannot remove the request ID, the button or the
+//! translated words.
 
 use std::io;
 use std::path::Path;
@@ -19,26 +19,26 @@ use super::Pages;
 use super::html::{STYLE, source_of};
 use crate::values::reserved::LOGO_PATH;
 
-/// The setting: the folder with the style sheet and the logo.
+/// The setting's name: the folder with the style sheet and the logo.
 pub(crate) const PAGES_DIR: &str = "EDGE_PAGES_DIR";
 const STYLESHEET: &str = "style.css";
-/// The logo's name in messages; its file is one of [`LOGO_FILES`].
+/// The logo's name in messages; the file is one of [`LOGO_FILES`].
 const LOGO: &str = "the logo";
 const LOGO_FILES: [&str; 4] = ["logo.svg", "logo.png", "logo.jpg", "logo.webp"];
-/// Longest style sheet, in bytes: it is sent with every page.
+/// Longest style sheet, in bytes: every page contains it.
 const MAX_STYLESHEET_BYTES: usize = 64 * 1024;
 /// Largest logo, in bytes: people wait for it before they can read on.
 const MAX_LOGO_BYTES: usize = 256 * 1024;
-/// How long caches keep the logo: it rarely changes, and a page that shows the old one for an hour does no harm.
+/// How long caches keep the logo. It rarely changes, and an old logo for an hour does no harm.
 const LOGO_CACHING: &str = "public, max-age=3600";
 
-/// Why a file of the look cannot be used.
+/// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LookError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    /// What it holds cannot be used.
+    /// The content cannot be used.
     #[error("{0}")]
     Unusable(&'static str),
 }
@@ -83,7 +83,7 @@ impl Look {
         Self::parse(style.as_deref(), logo.as_deref())
     }
 
-    /// Reads what the files hold.
+    /// Parses the content of the files.
     fn parse(stylesheet: Option<&[u8]>, logo: Option<&[u8]>) -> Result<Self, Vec<WrongFile>> {
         match (stylesheet.map(style).transpose(), logo.map(picture).transpose()) {
             (Ok(style), Ok(logo)) => Ok(Self::of(style.unwrap_or_default(), logo)),
@@ -108,12 +108,12 @@ impl Look {
         Self { style, logo, policy }
     }
 
-    /// What a page may do, without its `form-action` and its script.
+    /// The policy of a page, without `form-action` and the script.
     pub(super) fn policy(&self) -> &str {
         &self.policy
     }
 
-    /// The operator's style sheet as an element, behind ours.
+    /// The operator's style sheet as an element; it follows the edge's own.
     pub(super) fn style_element(&self) -> String {
         if self.style.is_empty() {
             return String::new();
@@ -121,14 +121,14 @@ impl Look {
         format!("<style>{}</style>", self.style)
     }
 
-    /// The logo as an element. It says nothing that the page does not say, so it has no words of its own.
+    /// The logo as an element. It is decoration, so `alt` is empty.
     pub(super) fn logo_element(&self) -> String {
         let element = |_: &Logo| format!("<img class=\"logo\" alt=\"\" src=\"{LOGO_PATH}\">");
         self.logo.as_ref().map(element).unwrap_or_default()
     }
 }
 
-/// A style sheet as it stands in a page: parsers read every line end as one character, and the hash is of what they read.
+/// The style sheet as parsers read it, with every line end as one character: the hash is of that text.
 fn style(content: &[u8]) -> Result<String, LookError> {
     if content.len() > MAX_STYLESHEET_BYTES {
         return Err(LookError::Unusable("is larger than 64 KiB"));
@@ -158,7 +158,7 @@ fn picture(content: &[u8]) -> Result<Logo, LookError> {
     Ok((kind, content.to_vec()))
 }
 
-/// The media type of a picture by how it begins (WHATWG MIME Sniffing, section 6.1).
+/// The media type of a picture by its first bytes (WHATWG MIME Sniffing, section 6.1).
 fn kind(content: &[u8]) -> Option<&'static str> {
     if content.starts_with(b"\x89PNG\r\n\x1a\n") {
         return Some("image/png");
@@ -178,7 +178,7 @@ fn kind(content: &[u8]) -> Option<&'static str> {
 }
 
 impl Pages {
-    /// The logo; `None` without one. Opened by itself a picture may do nothing either.
+    /// The logo; `None` without one. A picture opened directly may load nothing and run no script.
     pub(crate) fn logo(&self) -> Option<Response> {
         let (kind, content) = self.look.logo.as_ref()?;
         let headers = [

@@ -2,10 +2,10 @@
 //!
 //! Invariants
 //! - Every value put into a page is escaped.
-//! - The style sheets are allowed by their hash, a logo where there is one, and nothing else but what a page itself needs.
-//! - Pages are in the visitor's language; what programs read is English.
+//! - The policy allows the style sheets by hash, a logo if there is one, and what the page itself needs.
+//! - Pages are in the visitor's language; programs receive English.
 //!
-//! Deliberately absent: fonts, templates ([`look`] says why), anything from another origin.
+//! Not supported: fonts, templates ([`look`] says why), anything from another origin.
 
 mod catalogue;
 mod html;
@@ -23,48 +23,48 @@ use self::language::Language;
 use self::look::Look;
 use crate::values::reserved::LOGOUT_PATH;
 
-/// The description of the unauthorized answer, word for word.
+/// The description in the 401 answer; its wording is fixed.
 pub(crate) const NOT_AUTHENTICATED: &str = "The user does not have an active session or is not authenticated";
 
-/// Where a form may lead whose answers we do not know: browsers apply `form-action` to the redirects that follow too.
+/// `form-action` of a page without a form: browsers apply it to the redirects after a form too.
 pub(crate) const NO_FORMS: &str = "'none'";
 
-/// How long a link opener's page waits before it requests its address again, in seconds: some show pages all the same, and a
-/// loop of theirs should be slow.
+/// Seconds before a link opener's page requests its address again. Some link openers show pages, and a loop
+/// of theirs should be slow.
 const REOPEN_SECS: u64 = 1;
 
-/// Who may frame a page, as every look says and as the page of a frame says.
+/// The rule against frames, and its replacement on the page that leads out of a frame.
 const NO_FRAMES: &str = "frame-ancestors 'none'";
 const OWN_FRAMES: &str = "frame-ancestors 'self'";
 
 /// The start page, as a step.
 const START: (&str, &str) = ("/", "Go to the start page");
 
-/// The one next step that a page offers. As an extension of a failure, it is what the failure's page offers.
+/// The one next step of a page. As an extension of a failure, it is the next step of the failure's page.
 #[derive(Clone, Debug)]
 pub(crate) enum NextStep {
     /// The start page.
     Home,
-    /// Sign-in again, at this URL.
+    /// Sign in again, at this URL.
     TryAgain(String),
-    /// The page again, at this URL. After `Retry-After` it goes there by itself.
+    /// Load the page again, at this URL. After `Retry-After` the page does so by itself.
     Retry(String),
-    /// The page again, at the first URL, or sign-in, at the second.
+    /// Load the page again, at the first URL, or sign in, at the second.
     RetryOrSignIn(String, String),
-    /// Sign-in, at this URL.
+    /// Sign in, at this URL.
     SignIn(String),
-    /// Sign-in once more, at this URL, or leaving.
+    /// Sign in again, at this URL, or sign out.
     SignInAgainOrOut(String),
-    /// Sign-in in another tab, at this URL, so that this one keeps what was entered.
+    /// Sign in in another tab, at this URL, so that this tab keeps the entered form.
     SignInElsewhere(String),
-    /// Sign-in in the whole window, at this URL: the page stands in a frame.
+    /// Sign in in the whole window, at this URL: the page is in a frame.
     SignInOutOfFrame(String),
-    /// Sign-in as somebody else, at this URL.
+    /// Sign in with another account, at this URL.
     OtherAccount(String),
 }
 
 impl NextStep {
-    /// The failure whose page offers it.
+    /// Adds this step to the failure.
     #[must_use]
     pub(crate) fn of(self, mut failure: Response) -> Response {
         failure.extensions_mut().insert(self);
@@ -72,7 +72,7 @@ impl NextStep {
     }
 }
 
-/// What the pages look like. Clones share it.
+/// The renderer of the pages. Clones share the look.
 #[derive(Clone, Debug)]
 pub(crate) struct Pages {
     look: Arc<Look>,
@@ -85,7 +85,7 @@ impl Pages {
         Self { look: Arc::new(look) }
     }
 
-    /// A page that says what happened. Our own pages may frame the one that leads out of a frame: a provider shows nothing there.
+    /// A page with a message. Own pages may frame that of `SignInOutOfFrame`: a provider's page refuses frames.
     #[must_use]
     pub(crate) fn message(
         &self,
@@ -106,7 +106,7 @@ impl Pages {
         response
     }
 
-    /// The page that asks whether to sign out, since the request came from another site. Its button posts.
+    /// The page that asks before a sign-out that another site requested. Its button posts.
     #[must_use]
     pub(crate) fn confirm_logout(
         &self,
@@ -129,7 +129,7 @@ impl Pages {
             escape(language.say("Sign out")),
             escape(language.say("Stay signed in")),
         );
-        // Browsers apply form-action to the redirects that follow the form: to the provider, and on from there.
+        // Browsers apply form-action to the redirects after the form too: to the provider and on from there.
         self.page(
             language,
             title,
@@ -139,13 +139,13 @@ impl Pages {
         )
     }
 
-    /// A page that goes on to this URL by itself, as a navigation of our own site.
+    /// A page that navigates to this URL at once, as a navigation of the product's own site.
     #[must_use]
     pub(crate) fn onward(&self, language: Language, url: &str) -> Response {
         self.go_on(language, None, url, 0)
     }
 
-    /// A page that goes on to this URL by itself, after some seconds.
+    /// A page that navigates to this URL after some seconds.
     fn go_on(&self, language: Language, words: Option<&str>, url: &str, secs: u64) -> Response {
         let title = language.say("One moment");
         let explain = |words| format!("<h1>{}</h1><p>{}</p>", escape(title), escape(language.say(words)));
@@ -162,14 +162,14 @@ impl Pages {
         response
     }
 
-    /// A page that requests its own address again, for a client that looks up a link without the browser's cookies: the browser
-    /// then opens that address, and not a login page where the client's own sign-in ended.
+    /// A page that requests its own address again, for a link opener without the browser's cookies. The browser
+    /// then opens that address, not the login page at the end of the link opener's sign-in.
     #[must_use]
     pub(crate) fn reopen(&self, language: Language, url: &str) -> Response {
         self.go_on(language, None, url, REOPEN_SECS)
     }
 
-    /// A page for the moment until a browser has tied its session to its device: it asks for itself again, at this URL.
+    /// A page for the moment until a browser has bound its session to its device. It reloads at this URL.
     #[must_use]
     pub(crate) fn binding(&self, language: Language, url: &str) -> Response {
         let words = "Your browser ties this sign-in to your device.";
@@ -177,7 +177,7 @@ impl Pages {
     }
 }
 
-/// What a message says, as HTML.
+/// A message as HTML.
 pub(crate) fn message_main(
     language: Language,
     (title, words): (&str, &str),
@@ -228,7 +228,7 @@ pub(crate) fn message_main(
     main
 }
 
-/// A field that a form of ours sends along.
+/// A hidden field of a form.
 pub(crate) fn hidden_input(name: &str, value: &str) -> String {
     let (name, value) = (escape(name), escape(value));
     format!("<input type=\"hidden\" name=\"{name}\" value=\"{value}\">")

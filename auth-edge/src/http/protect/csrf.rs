@@ -1,9 +1,9 @@
 //! The proof that a state-changing call comes from our own pages (behaviour: browser-facing safety).
 //!
-//! Two things are required: that the browser says the call is same-origin (`Origin`, `Sec-Fetch-Site`; whatever is there has
-//! to be right, and something has to be there), and either the `x-csrf` header, which no foreign page can send without a
-//! preflight, or a form field bound to the session. Deliberately absent: any cookie; a cookie another sub-domain can
-//! write proves nothing.
+//! Required: first, the browser says that the call is same-origin: `Origin` or `Sec-Fetch-Site` is present, and each
+//! present one is right. Second, the call has a form field bound to the session, or the `x-csrf` header,
+//! which
+//! a foreign page cannot send without a preflight. Not used: a cookie, which other sub-domains can write.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,20 +14,20 @@ use url::Url;
 use crate::http::errors::HttpError;
 use crate::sessions::keys::{DerivedKeys, Purpose};
 
-/// The header our own scripts send with every call; its value does not matter.
+/// The header that the product's own scripts send with every call; its value does not matter.
 pub(crate) const HEADER: &str = "x-csrf";
 
-/// The field our own forms send.
+/// The field that the product's own forms send.
 pub(crate) const FORM_FIELD: &str = "csrf_token";
 
-/// What the browser says about where a request comes from.
+/// What the browser says about the origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Provenance {
-    /// From our own origin, as far as the browser says anything: at least one header says so and none denies it.
+    /// The edge's own origin: at least one header says so and no header denies it.
     SameOrigin,
-    /// The browser says nothing: not a browser, or a very old one.
+    /// The browser says nothing: a program or a very old browser.
     Unknown,
-    /// From somewhere else, or the headers make no sense.
+    /// Another origin, or headers that make no sense.
     Foreign,
 }
 
@@ -39,13 +39,13 @@ pub(crate) fn provenance(headers: &HeaderMap, base: &Url) -> Provenance {
     Provenance::by(origins.chain(sites.map(|site| site == "same-origin")))
 }
 
-/// As [`provenance`]; where the browser says nothing by those, by `Referer`, which some send where they leave `Origin` out.
+/// As [`provenance`], then by `Referer`: some browsers send it when they leave `Origin` out.
 pub(crate) fn provenance_or_referer(headers: &HeaderMap, base: &Url) -> Provenance {
     let said = provenance(headers, base);
     if said != Provenance::Unknown {
         return said;
     }
-    // An empty one says as little as none.
+    // An empty value counts as absent.
     let referers = headers.get_all(REFERER).iter().filter(|value| !value.is_empty());
     Provenance::by(referers.map(|referer| {
         let page = referer.to_str().ok().and_then(|text| Url::parse(text).ok());
@@ -54,7 +54,7 @@ pub(crate) fn provenance_or_referer(headers: &HeaderMap, base: &Url) -> Provenan
 }
 
 impl Provenance {
-    /// By what each header says: whether it names our own origin.
+    /// Combines the headers: each item says whether one header names the edge's own origin.
     fn by(says_ours: impl Iterator<Item = bool>) -> Self {
         let judged = says_ours.map(|is_ours| if is_ours { Self::SameOrigin } else { Self::Foreign });
         judged
@@ -63,7 +63,7 @@ impl Provenance {
     }
 }
 
-/// Checks a call made by one of our own scripts.
+/// Checks a call of one of the product's own scripts.
 ///
 /// # Errors
 /// [`HttpError::Csrf`].
@@ -71,7 +71,7 @@ pub(crate) fn check_script(headers: &HeaderMap, base: &Url) -> Result<(), HttpEr
     check(headers, base, false)
 }
 
-/// Checks where a call comes from, and its proof: the header, or a form field that has been found to be right.
+/// Checks the origin of a call and its proof: the header, or a form field that the caller has verified.
 fn check(headers: &HeaderMap, base: &Url, has_field: bool) -> Result<(), HttpError> {
     let is_ours = provenance(headers, base) == Provenance::SameOrigin;
     if is_ours && (has_field || headers.contains_key(HEADER)) {

@@ -1,7 +1,7 @@
-//! Requests that name no host, or two: programs behind and before the edge could disagree on whose they are.
+//! Rejects requests without a host or with two, which programs around the edge could read differently.
 //!
-//! RFC 9112, section 3.2: such a request is answered with 400. Where providers have hosts of their own, the host a browser
-//! requested is written where everybody reads it.
+//! RFC 9112, section 3.2: the edge answers 400. If providers have their own hosts, the edge writes the host that
+//! the browser requested into `Host`.
 
 use axum::extract::Request;
 use axum::http::{HeaderValue, Version, header};
@@ -10,10 +10,10 @@ use crate::http::errors::HttpError;
 use crate::http::request;
 use crate::values::forwarded::TrustedProxies;
 
-/// Whether a request names one host, as it has to.
+/// Checks that a request names exactly one host.
 ///
 /// # Errors
-/// It names none, or two.
+/// The request names no host, or two.
 pub(crate) fn named(request: &Request) -> Result<(), HttpError> {
     let named = request.headers().get_all(header::HOST).iter().count();
     let least = usize::from(request.version() == Version::HTTP_11);
@@ -23,15 +23,15 @@ pub(crate) fn named(request: &Request) -> Result<(), HttpError> {
     Ok(())
 }
 
-/// Writes into `Host` the host the browser requested: what a trusted proxy says, or the authority of the target, which over
-/// HTTP/1.1 too counts where it is there (RFC 9112, section 3.2.2).
+/// Writes the host that the browser requested into `Host`: by a trusted proxy's header, else by the target's
+/// authority, over HTTP/1.1 too (RFC 9112, section 3.2.2).
 pub(crate) fn write(request: &mut Request, trusted: &TrustedProxies) {
     if let Some(host) = by_others(request, trusted) {
         request.headers_mut().insert(header::HOST, host);
     }
 }
 
-/// The host that counts before `Host`.
+/// The host by a source that has priority over `Host`.
 fn by_others(request: &Request, trusted: &TrustedProxies) -> Option<HeaderValue> {
     let by_proxy = || {
         let peer = request::peer(request.extensions());

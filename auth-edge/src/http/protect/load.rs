@@ -1,13 +1,13 @@
-//! How much is worked on at once, in all and for one visitor: what is more is refused with `Retry-After`, before it costs
-//! anything.
+//! Bounds concurrent requests, in all and per visitor. The edge rejects a request above a limit with
+//! `Retry-After`, before it costs anything.
 //!
-//! A visitor is an address, or a /64 network of IPv6. Beyond half of what an address may have, whoever is signed in is
-//! counted by session instead: a company behind one address shares half of it, and each of its people has a share of their
-//! own. The signature of the cookie proves a session, which costs no call; and up to that half it is not even looked at.
+//! A visitor is an address or an IPv6 /64 network. Above half of an address's share, a signed-in user counts by
+//! session: people behind one company address share that half, and each has a share of their own. The cookie's
+//! signature proves the session without a call; below that half the edge does not verify it.
 //!
-//! A request counts among all until its answer begins. For its visitor it counts for as long as it holds something
-//! elsewhere: a stream of HTTP/2, an upstream's connection, a WebSocket. Deliberately absent: queues; somebody who waits in
-//! one for long has given up when their turn comes.
+//! Among all requests, a request counts until its answer begins. For its visitor, it counts while it occupies
+//! an HTTP/2 stream, an upstream connection or a WebSocket. Not supported: queues, since a visitor who waits
+//! long has given up when the turn comes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,29 +23,29 @@ use crate::http::errors::{HttpError, Limit};
 use crate::http::mapped_body::map_polls;
 use crate::sessions::cookies::SessionId;
 
-/// Who has more going on than one visitor may is welcome again as soon as some of it has ended, in seconds.
+/// Seconds until a visitor above the share may retry: a place is free as soon as one request ends.
 const RETRY_AFTER_SECS: u64 = 1;
 
-/// One address may have a quarter of what there is, so that it takes four of them to fill the edge.
+/// One address may have a quarter of all requests, so that filling the edge takes four addresses.
 const ADDRESS_PART: usize = 4;
 
-/// One session may have a twentieth: at the shipped 512 requests 25, more than the six connections of a browser's HTTP/1.1.
+/// One session may have a twentieth: 25 of the 512 in 128 MiB. A browser opens six connections over HTTP/1.1.
 const SESSION_PART: usize = 20;
 
-/// The part of an address's share within which no cookie is verified.
+/// An address's share divided by this: up to there the edge verifies no cookie.
 const UNASKED: u32 = 2;
 
-/// How many requests of one visitor there may be.
+/// The concurrent requests of one visitor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VisitorShare {
-    /// Of an address.
+    /// For an address.
     pub(crate) of_address: u32,
-    /// Of a session.
+    /// For a session.
     pub(crate) of_session: u32,
 }
 
 impl VisitorShare {
-    /// The shares of `requests` at once, each at least one; without a limit (0) there is none for visitors.
+    /// The shares of `requests` concurrent requests, each at least 1; 0 is no limit.
     #[must_use]
     pub(crate) fn of(requests: usize) -> Self {
         let part = |part: usize| match requests {
@@ -59,13 +59,13 @@ impl VisitorShare {
     }
 }
 
-/// The connections that one address may have, of so many at once.
+/// The connections that one address may have, if the edge accepts `connections` in all.
 #[must_use]
 pub(crate) fn connections_of_address(connections: usize) -> usize {
     (connections / ADDRESS_PART).max(1)
 }
 
-/// Bounds the requests worked on at once, in all and for each visitor. Clones share them.
+/// Bounds concurrent requests, in all and for each visitor. Clones share the counts.
 #[derive(Clone, Debug)]
 pub(crate) struct ConcurrencyLimit {
     permits: Arc<Semaphore>,
@@ -73,17 +73,17 @@ pub(crate) struct ConcurrencyLimit {
     share: VisitorShare,
 }
 
-/// A request that has been let in.
+/// A request that the edge works on.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    /// Its place among all, until dropped.
+    /// The request's place among all, until dropped.
     pub(crate) permit: OwnedSemaphorePermit,
-    /// Its visitor's place.
+    /// The place in its visitor's share.
     pub(crate) visitor: Share,
 }
 
 impl ConcurrencyLimit {
-    /// So many in all (0 is no limit), and so many for one visitor.
+    /// Allows `count` requests in all (0 is no limit) and `share` for each visitor.
     #[must_use]
     pub(crate) fn new(count: usize, share: VisitorShare) -> Self {
         let count = if count == 0 { Semaphore::MAX_PERMITS } else { count };
@@ -94,10 +94,10 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Lets a request of an address in, or of the session that `session` finds.
+    /// Admits a request, counted for the address or for the session that `session` finds.
     ///
     /// # Errors
-    /// The visitor has their share, or all permits are in use.
+    /// The visitor's share is used up, or all permits are in use.
     pub(crate) fn enter(
         &self,
         address: IpAddr,
@@ -120,7 +120,7 @@ impl ConcurrencyLimit {
     }
 }
 
-/// The answer, which keeps its visitor's place until it has been sent or given up.
+/// Keeps the visitor's place until the answer is sent or dropped.
 #[must_use]
 pub(crate) fn until_sent(answer: Response, visitor: Share) -> Response {
     if answer.body().is_end_stream() {
@@ -253,7 +253,7 @@ mod tests {
             entered.push(limit.enter(office, session(person)).unwrap());
             assert!(limit.enter(office, session(person)).is_err());
         }
-        // Who is not signed in still has the other half.
+        // Visitors without a session still have the other half.
         entered.push(limit.enter(office, || None).unwrap());
         entered.push(limit.enter(office, || None).unwrap());
         assert!(limit.enter(office, || None).is_err());

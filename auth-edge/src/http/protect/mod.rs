@@ -1,4 +1,4 @@
-//! What keeps browsers and the edge safe from each other and from everybody else.
+//! Protects browsers and the edge from each other and from third parties.
 
 pub(crate) mod csrf;
 pub(crate) mod host;

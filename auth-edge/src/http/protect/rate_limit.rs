@@ -1,9 +1,9 @@
 //! A token bucket for each address, or for each session, in memory that never grows.
 //!
-//! Buckets live in a table of fixed size, found by a keyed hash that differs in every process: two keys that meet
-//! in one slot share its bucket, so that a flood delays whoever shares its slot and nobody else. A slot holds one number,
-//! the time at which the bucket is full again (the generic cell rate algorithm, GCRA). Deliberately absent: sharing
-//! between replicas; the limit is for each of them.
+//! Buckets are in a table of fixed size, found by a keyed hash that differs in every process. Two keys in one
+//! slot share its bucket, so a flood delays only the keys of its slot. A slot holds one number: the time at
+//! which
+//! the bucket is full again (generic cell rate algorithm, GCRA). Each replica has its own limit.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,33 +11,33 @@ use std::time::Duration;
 
 use crate::http::errors::{HttpError, Limit};
 
-/// How many buckets there are: half a mebibyte, and of a thousand busy keys two share one.
+/// The number of buckets: 512 KiB. With a thousand busy keys, 1.5 % of them share a slot.
 const SLOTS: usize = 65_536;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Allows so many requests in a time for each key, all at once or one by one. An address counts by its
-/// [`network`](chassis::serve::network): one household or machine has all of it to pick addresses from.
+/// Allows each key a number of requests per window, in a burst or one by one. An address counts by its
+/// [`network`](chassis::serve::network), since one household or machine can use every address in it.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     slots: Box<[AtomicU64]>,
     hasher: RandomState,
-    /// Microseconds one request costs; 0 switches the limiter off.
+    /// Microseconds that one request costs; 0 switches the limiter off.
     cost_us: u64,
     /// Microseconds after which an empty bucket is full again.
     window_us: u64,
 }
 
-/// The bucket is empty.
+/// The error for an empty bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests; try again in {retry_after_secs} s")]
 pub(crate) struct TooMany {
-    /// Whole seconds until the next request is let through; at least 1.
+    /// Whole seconds until the client may retry; at least 1.
     pub(crate) retry_after_secs: u64,
 }
 
 impl TooMany {
-    /// What a client is answered that this limit refuses.
+    /// The error for a client that this limit rejects.
     pub(crate) fn refuse(self, limit: Limit) -> HttpError {
         HttpError::RateLimited {
             retry_after_secs: self.retry_after_secs,
@@ -47,12 +47,12 @@ impl TooMany {
 }
 
 impl RateLimiter {
-    /// Lets `per_minute` requests a minute through for each address; 0 lets all through.
+    /// Allows each address `per_minute` requests per minute; 0 is no limit.
     pub(crate) fn new(per_minute: u64) -> Self {
         Self::within(MINUTE, per_minute)
     }
 
-    /// Lets `count` requests through for each key, and so many again in each `window`; 0 lets all through.
+    /// Allows each key `count` requests per `window`; 0 is no limit.
     pub(crate) fn within(window: Duration, count: u64) -> Self {
         let slots = if count == 0 { 0 } else { SLOTS };
         let window_us = u64::try_from(window.as_micros()).unwrap_or(u64::MAX / 4);
@@ -64,10 +64,10 @@ impl RateLimiter {
         }
     }
 
-    /// Takes one token of this key's bucket.
+    /// Takes one token from this key's bucket.
     ///
     /// # Errors
-    /// [`TooMany`] when the bucket is empty; trying again costs nothing.
+    /// [`TooMany`] if the bucket is empty; a rejected request takes no token.
     pub(crate) fn check(&self, key: impl Hash, now_ms: u64) -> Result<(), TooMany> {
         let Some(slot) = self.slot(key) else {
             return Ok(());
@@ -81,10 +81,10 @@ impl RateLimiter {
             .map(drop)
     }
 
-    /// Whether [`Self::check`] would let a request through; takes nothing.
+    /// Whether [`Self::check`] would allow a request; takes no token.
     ///
     /// # Errors
-    /// [`TooMany`] when the bucket is empty.
+    /// [`TooMany`] if the bucket is empty.
     pub(crate) fn peek(&self, key: impl Hash, now_ms: u64) -> Result<(), TooMany> {
         let Some(slot) = self.slot(key) else {
             return Ok(());
@@ -93,10 +93,10 @@ impl RateLimiter {
         self.after_one_more(slot.load(Ordering::Relaxed), now).map(drop)
     }
 
-    /// When a bucket that is full again at `full_at` would be so after one more request.
+    /// When a bucket that is full again at `full_at` is full after one more request.
     fn after_one_more(&self, full_at: u64, now: u64) -> Result<u64, TooMany> {
         let latest = now + self.window_us;
-        // No bucket is emptier than empty: a value beyond that is from before the clock was set back.
+        // A time beyond an empty bucket's comes from a clock that was set back since.
         let full_at = if full_at > latest { now } else { full_at.max(now) } + self.cost_us;
         if full_at <= latest {
             return Ok(full_at);

@@ -1,16 +1,16 @@
-//! Fragments that browsers carry from one address to the next.
+//! Stops browsers from carrying fragments from one address to the next.
 //!
-//! A browser gives the fragment of the address it requested to a `Location` that has none (RFC 9110, section 10.2.2; Fetch,
-//! section 4.4), through any number of redirects: what stands there, a token or an attacker's words, reaches the scripts of
-//! whoever is last. Invariant: no redirect, ours or an upstream's, passes a fragment on to another origin. An empty fragment
-//! is one, and ends it. Deliberately absent: a fragment that a `Location` has, which was meant; redirects within our own
-//! addresses, to which anybody could link with any fragment, and whose anchors are to survive a closing slash.
+//! If a `Location` has no fragment, a browser keeps that of the requested address (RFC 9110, section 10.2.2;
+//! Fetch, section 4.4). So a token or an attacker's text could reach the scripts of the last page. Invariant: no
+//! redirect of the edge or an upstream passes a fragment to another origin; an empty fragment stops it.
+//! Unchanged: a `Location` with its own fragment, and redirects within the product. Any page can link there with
+//! any fragment, and anchors must survive a redirect that adds a slash.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::providers::sites::Sites;
 
-/// Ends the fragment at a redirect that leads away from our own addresses.
+/// Ends the fragment at a redirect away from the product's own addresses.
 pub(crate) fn end_fragment(headers: &mut HeaderMap, sites: &Sites) {
     for (name, value) in headers.iter_mut() {
         if name != header::LOCATION || value.as_bytes().contains(&b'#') || stays(value, sites) {
@@ -22,7 +22,7 @@ pub(crate) fn end_fragment(headers: &mut HeaderMap, sites: &Sites) {
     }
 }
 
-/// Whether a browser that follows it stays with us; what cannot be read is read differently by browsers.
+/// Whether a browser that follows the redirect stays in the product. If parsing fails, browsers may differ.
 fn stays(location: &HeaderValue, sites: &Sites) -> bool {
     let location = String::from_utf8_lossy(location.as_bytes());
     let target = sites.main().base_url.join(&location);

@@ -1,10 +1,10 @@
-//! The headers that tell a browser how little a page may do.
+//! The security headers, which restrict what a browser lets a page do.
 //!
-//! Every answer gets `nosniff`, a referrer policy and, on https, HSTS; every HTML page also a content security policy
-//! without `unsafe-inline`, `X-Frame-Options` for old browsers and a cross-origin opener policy; our own JSON, redirects and
-//! empty answers get a policy that allows nothing, and are same-origin. A header a handler has set stays. Pages of an upstream
-//! keep the policy they came with and get none of ours, which could only break them. Deliberately absent: CORS headers; no
-//! route of the edge is for other origins.
+//! Every answer gets `nosniff`, a referrer policy and, over https, HSTS. HTML pages also get a content security
+//! policy without `unsafe-inline`, `X-Frame-Options` for old browsers and a cross-origin opener policy. JSON,
+//! redirects and empty answers get a policy that allows nothing; all are same-origin. Headers from handlers stay.
+//! Upstream answers get only the first three: a policy could break them. Not sent: CORS headers, since all
+//! routes of the edge are same-origin.
 
 use axum::response::Response;
 use http::header::{
@@ -13,15 +13,15 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-/// What a page served from a directory may do: only what comes from this origin, and pictures from anywhere safe.
+/// What a page from a directory may load: its own origin, and pictures from `data:` and https.
 ///
-/// `form-action` is left open on purpose: signing out is a form whose answer redirects to the provider, and browsers
-/// apply the directive to the redirect.
+/// `form-action` is missing on purpose: signing out is a form whose answer redirects to the provider, and
+/// browsers apply the directive to the redirect.
 pub(crate) const PAGE_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
      img-src 'self' data: https:; font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; \
      frame-ancestors 'none'";
 
-/// What an answer without a page may do, should a browser ever take it for one: nothing, and not in a frame.
+/// The policy of an answer that is no page, in case a browser renders it: no content and no frame.
 const NO_PAGE_POLICY: HeaderValue =
     HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; base-uri 'none'");
 
@@ -31,18 +31,18 @@ const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSub
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Marks, as a response extension, an answer that an upstream made.
+/// Response extension: an upstream made this answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FromUpstream;
 
-/// Adds to an answer what is missing; `https` says whether the edge's base URL is https.
+/// Adds the missing headers to an answer; `https` says whether the edge's base URL is https.
 #[must_use]
 pub(crate) fn add(mut response: Response, https: bool) -> Response {
     let from_upstream = response.extensions().get::<FromUpstream>().is_some();
     let status = response.status();
     let headers = response.headers_mut();
     let (is_html, is_no_page) = (is_html(headers), is_no_page(headers, status));
-    // A page that allows a frame by its own policy must not have it taken away by the older header.
+    // The older header must not forbid frames that a page's own policy allows.
     let may_be_framed = headers.get(CONTENT_SECURITY_POLICY).is_some_and(allows_frames);
     let mut add = |name: HeaderName, value: HeaderValue| {
         headers.entry(name).or_insert(value);
@@ -79,8 +79,8 @@ fn is_html(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether an answer is JSON, or has no body. A script or a picture of a folder has neither: a policy would hold for a worker
-/// too. The headers of a 304 replace those of the stored page (RFC 9111, section 3.2).
+/// Whether an answer is JSON or has no body. Scripts and pictures of a folder get no policy, which would bind
+/// workers. The headers of a 304 replace the stored page's (RFC 9111, section 3.2).
 fn is_no_page(headers: &HeaderMap, status: StatusCode) -> bool {
     match headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes) {
         None => status != StatusCode::NOT_MODIFIED,

@@ -1,13 +1,13 @@
-//! How much of what there is one visitor, or one person, may have at once.
+//! Bounds how many places one visitor, or one user, may occupy at one time.
 //!
-//! Counts live in a table of fixed size, found by a keyed hash that differs in every process: two keys that meet in one slot
-//! share it. Deliberately absent: sharing between replicas, queues, and rates (`rate_limit`).
+//! Counts are in a table of fixed size, found by a keyed hash that differs in every process. Two keys in one
+//! slot share a count. Not supported: sharing between replicas, queues, rates (`rate_limit`).
 
 use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many slots there are: 64 KiB, four for each request that may be worked on at once by default.
+/// The number of slots: 64 KiB, four for each of at most 4,096 concurrent requests by default.
 const SLOTS: usize = 16_384;
 
 /// Counts by key.
@@ -17,7 +17,7 @@ pub(crate) struct Shares {
     hasher: RandomState,
 }
 
-/// One of what a key has, until the last clone is dropped.
+/// One place of a key, until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     _counted: Arc<Counted>,
@@ -30,7 +30,7 @@ struct Counted {
 }
 
 impl Shares {
-    /// Nobody has anything yet.
+    /// An empty table.
     #[must_use]
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
@@ -39,7 +39,7 @@ impl Shares {
         })
     }
 
-    /// One more for this key, if it has fewer than `most`.
+    /// Takes one more place for this key, if it has fewer than `most`.
     #[must_use]
     pub(crate) fn enter(self: &Arc<Self>, key: impl Hash, most: u32) -> Option<Share> {
         let slot = usize::try_from(self.hasher.hash_one(key)).unwrap_or_default() % SLOTS;
@@ -48,13 +48,13 @@ impl Shares {
             shares: Arc::clone(self),
             slot,
         };
-        // A refusal drops what was counted, and with it the count.
+        // On a refusal `counted` is dropped, which takes the count back.
         (before < most).then(|| Share {
             _counted: Arc::new(counted),
         })
     }
 
-    /// How many there are, of all keys.
+    /// The number of places in use, over all keys.
     #[must_use]
     pub(crate) fn count(&self) -> usize {
         let counts = self

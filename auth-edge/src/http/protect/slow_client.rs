@@ -1,13 +1,13 @@
-//! Request bodies that do not come: a client that stays silent within its body, or lets it trickle, is given up.
+//! Ends requests whose client sends no body for too long, or sends it too slowly.
 //!
-//! Headers that do not come are the listener's affair.
+//! The listener bounds the wait for headers.
 //!
 //! Invariants
-//! - Only waiting for the client counts, not an upstream that takes its time.
-//! - A large body that comes at the least rate goes on, up to a time in all.
+//! - Only the wait for the client counts, not the time an upstream takes.
+//! - A large body that arrives at the minimum rate continues, up to a total time.
 //!
-//! Excepted are gRPC streams (`application/grpc` over HTTP/2), which may be silent by design, from when they are passed on
-//! to a server that can take such streams.
+//! Exception: a gRPC stream (`application/grpc` over HTTP/2) may be silent by design, once the edge passes it
+//! to an upstream that accepts streams.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -25,41 +25,41 @@ use tokio::time::{Instant, Sleep};
 use crate::http::errors::HttpError;
 use crate::http::mapped_body::{PolledFrame, map_polls};
 
-/// The client has let us wait for too long.
+/// The client made the edge wait for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client does not go on with its body, or goes on too slowly")]
 pub(crate) struct TooSlow;
 
-/// The least rate of a body, in bytes per second of waiting, once the longest silence has passed: Apache's default
+/// The minimum rate of a body after the longest silence, in bytes per second of waiting. Apache's default
 /// (`RequestReadTimeout body=20,MinRate=500`).
 const MIN_RATE: u64 = 500;
 
-/// The longest wait for a body in all: at the least rate it brings 1.8 MB, and a gigabyte needs 2.4 Mbit/s.
+/// The longest total wait for a body: enough for 1.8 MB at the minimum rate, and for 1 GB at 2.4 Mbit/s.
 const TOTAL_MAX: Duration = Duration::from_secs(3_600);
 
-/// An answer, WebSocket or event of which the client takes nothing for so long is given up: nginx's default (`send_timeout`).
+/// How long a client may pause in reading an answer, WebSocket or event stream; nginx's `send_timeout` default.
 pub(crate) const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How much longer a client is waited for that has sent `received` bytes and been waited for so long; `silence` is the longest silence,
-/// and the time granted before the rate counts.
+/// How much longer to wait for a client that has sent `received` bytes while the edge waited for `waited`.
+/// `silence` is the longest silence, and the time before the minimum rate counts.
 fn left(silence: Duration, received: u64, waited: Duration) -> Duration {
     let at_least_rate = Duration::from_millis(received.saturating_mul(1_000) / MIN_RATE);
     let by_rate = silence.saturating_add(at_least_rate).saturating_sub(waited);
     silence.min(by_rate).min(TOTAL_MAX.saturating_sub(waited))
 }
 
-/// Request extension: whether the body may be silent for as long as it likes.
+/// Request extension: whether the body may be silent without a limit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MayBeSilent(Arc<AtomicBool>);
 
 impl MayBeSilent {
-    /// It may from now on: whoever gets it takes streams.
+    /// Allows silence from now on, because the receiver accepts streams.
     pub(crate) fn allow(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// A request whose body is given up when it does not come, after a silence of `silence` at most.
+/// Ends the request's body after a silence of `silence`, or below the minimum rate.
 pub(crate) fn bounded(mut request: Request, silence: Duration) -> Request {
     if request.body().is_end_stream() {
         return request;
@@ -82,7 +82,7 @@ pub(crate) fn bounded(mut request: Request, silence: Duration) -> Request {
     })
 }
 
-/// Whether a request may be a stream of gRPC, which is HTTP/2 alone; gRPC-Web has none from the client.
+/// Whether a request may be a gRPC stream. It needs HTTP/2; a gRPC-Web client cannot send one.
 fn streams(version: Version, headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
     let rest = kind.and_then(|kind| kind.strip_prefix(b"application/grpc"));
@@ -95,7 +95,7 @@ pub(crate) fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<TooSlow>())
 }
 
-/// Why a body that was read up to a limit could not be: it came too slowly, or it is too large.
+/// Why reading a bounded body failed: it is too slow or too large.
 #[must_use]
 pub(crate) fn unread(error: &axum::Error) -> HttpError {
     if caused(error) {
@@ -105,19 +105,19 @@ pub(crate) fn unread(error: &axum::Error) -> HttpError {
     }
 }
 
-/// How far a body has come, and how long it was waited for.
+/// How much of a body has arrived, and how long the edge has waited for it.
 struct BodyDeadline {
     silence: Duration,
     received: u64,
-    /// In all, but for the wait that runs.
+    /// The total wait, without the current one.
     waited: Duration,
-    /// Since when it is waited for now, and until when.
+    /// The start of the current wait, and its timer.
     now: Option<(Instant, Pin<Box<Sleep>>)>,
     may_be_silent: Option<MayBeSilent>,
 }
 
 impl BodyDeadline {
-    /// What the body gave; [`TooSlow`] when it has given nothing for too long.
+    /// Returns the polled frame, or [`TooSlow`] if the client was silent for too long.
     fn pass(
         &mut self,
         context: &mut Context<'_>,
@@ -136,7 +136,7 @@ impl BodyDeadline {
         Poll::Ready(frame)
     }
 
-    /// Waits for the client, as long as it may be waited for.
+    /// Waits for the client until the time is over.
     fn poll_wait(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let may_be_silent = self.may_be_silent.as_ref();
         if may_be_silent.is_some_and(|it| it.0.load(Ordering::Relaxed)) {

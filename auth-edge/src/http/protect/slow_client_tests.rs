@@ -9,7 +9,7 @@ use super::*;
 
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// A body that sends this many bytes at this interval, this often.
+/// A body that sends `bytes` bytes at the interval `every`, `times` times.
 fn comes(bytes: usize, every: Duration, times: usize) -> Body {
     Body::from_stream(stream::unfold(0, move |count| async move {
         tokio::time::sleep(every).await;

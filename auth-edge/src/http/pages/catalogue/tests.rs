@@ -1,4 +1,4 @@
-//! Every text that a page may show is in every language: the sources are searched for them, as `xgettext` would.
+//! Every text of a page exists in every language: the tests search the sources, as `xgettext` would.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::*;
 
-/// Sentences that are for programs, operators or logs: no page shows them.
+/// Source files with sentences for programs, operators or logs only.
 const FOR_NO_PAGE: [&str; 16] = [
     "app.rs",
     "doctor/",
@@ -25,7 +25,7 @@ const FOR_NO_PAGE: [&str; 16] = [
     "main.rs",
     "http/pages/look.rs",
 ];
-/// Texts beside others that pages show, for JSON alone.
+/// Texts that only JSON answers contain, in files that also hold texts of pages.
 const FOR_PROGRAMS: [&str; 8] = [
     "The logout token was used before.",
     "The logout token's sub and sid do not belong together.",
@@ -48,7 +48,7 @@ fn rust_files(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// The string literals of a source, its comments and tests left out. None of ours has an escape.
+/// The string literals of a source, without comments and tests. No literal in these sources has an escape.
 fn literals(source: &str) -> impl Iterator<Item = String> {
     let code = source.split("\n#[cfg(test)]").next().unwrap_or_default();
     let code: Vec<&str> = code
@@ -60,7 +60,7 @@ fn literals(source: &str) -> impl Iterator<Item = String> {
     literals.into_iter()
 }
 
-/// Whether a literal is words for people: a sentence, or in the files of pages and failures also a title or a label.
+/// Whether a literal is text for people: a sentence, or in files of pages and errors also a title or a label.
 fn is_text(file: &str, literal: &str) -> bool {
     let begins = literal.starts_with(|first: char| first.is_ascii_uppercase());
     let plain = !literal.contains(['<', '>', '{', '}', '\\', '_', '\n']);
