@@ -1,4 +1,4 @@
-//! Sender-constrained tokens (RFC 9449), when the script says so: a proof is verified as a strict server verifies it.
+//! Sender-constrained tokens (RFC 9449), if the script enables them. The provider verifies proofs strictly.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -15,7 +15,7 @@ use crate::{Endpoint, Recorded};
 /// How old a proof may be, in seconds.
 const MAX_AGE_SECS: u64 = 60;
 
-/// What is wrong with the request's proof; `None` when nothing is, or when none is asked for.
+/// The error for the request's proof; `None` if the proof is good, or if the script requires none.
 pub(crate) fn refusal(state: &State, endpoint: Endpoint, request: &Recorded) -> Option<Response> {
     let resource = endpoint == Endpoint::Userinfo;
     let mut memory = state.lock();
@@ -59,7 +59,7 @@ fn refused(resource: bool, error: &str, nonce: Option<&str>) -> Response {
     response
 }
 
-/// The claims of the one proof, if its signature verifies by the key it carries.
+/// The claims of the proof, if its own key verifies its signature.
 fn claims(request: &Recorded) -> Option<Value> {
     let proof = request.header("dpop")?;
     let (signed, signature) = proof.rsplit_once('.')?;

@@ -1,5 +1,5 @@
-//! An OpenID provider for tests that behaves well until a script makes it misbehave, in one respect at a time, and counts
-//! every call.
+//! An OpenID provider for tests. It behaves well until a script makes it misbehave in one respect, and
+//! counts every call.
 //!
 //! ```no_run
 //! # async fn example() {
@@ -37,7 +37,7 @@
 //! provider.wait_for_calls(Endpoint::Token, 1).await;     // until a call has arrived (held or not)
 //! gate.release();
 //! let gate = provider.hold_answers(Endpoint::Token);     // done, rotated, and the answer waits
-//! provider.wait_for_held(Endpoint::Token, 0).await;      // until nobody waits for an answer any more
+//! provider.wait_for_held(Endpoint::Token, 0).await;      // until no caller waits for an answer
 //! drop(gate);
 //! let tokens = provider.sign_in("openid email");     // tokens without a browser
 //! (provider.rotations(), provider.reuses());             // refresh tokens exchanged, and used again
@@ -46,19 +46,19 @@
 //! provider.requests(Endpoint::Token);                    // the last 100: method, query, form, headers
 //! provider.stop();                                       // connection refused; `start_again()` keeps the port
 //! let token = provider.logout_token(json!({ "sub": "bob", "sid": "sid-7" })); // further claims patch it
-//! let token = provider.access_token(json!({ "aud": "https://api.example" })); // as a client of an API has it
+//! let token = provider.access_token(json!({ "aud": "https://api.example" })); // as an API client presents it
 //! provider.sign(json!({ "any": "claims" }));             // a JWS by the current key
 //! # }
 //! ```
 //!
-//! What it does when well-behaved: discovery (endpoints at unconventional paths), JWKS, `authorize` (302 back at
-//! once with `code`, `state`, `iss`; an auto-submitting form for `response_mode=form_post`), `token` (client
-//! authentication, PKCE S256, codes used once, refresh tokens rotated with reuse detection), `userinfo`,
-//! `end_session`, revocation, PAR (not advertised by default: `script.offer_par`). It signs RS256 by default;
-//! `script.algorithm` knows every algorithm of RS, PS, ES and HS, and EdDSA. `script.dpop` binds tokens to a key (RFC 9449).
+//! Good behaviour: discovery (endpoints at unconventional paths), JWKS, `authorize` (302 at once with `code`,
+//! `state`, `iss`; a self-submitting form for `response_mode=form_post`), `token` (client authentication, PKCE
+//! S256, single-use codes, refresh tokens rotated with reuse detection), `userinfo`, `end_session`, revocation,
+//! PAR (not advertised by default: `script.offer_par`). It signs RS256 by default; `script.algorithm` accepts
+//! all of RS, PS, ES and HS, and EdDSA. `script.dpop` binds tokens to a key (RFC 9449).
 //!
-//! It runs on a thread and runtime of its own, so that a test may pause tokio's clock. Deliberately absent: a user
-//! interface, sessions, registration, and any claim to be a secure provider. The keys in its folder are public.
+//! The provider runs on its own thread and runtime, so that a test may pause tokio's clock. Not supported: a user
+//! interface, sessions, registration, any security. The keys in its folder are public.
 
 #![expect(
     clippy::expect_used,
@@ -81,7 +81,7 @@ pub use provider::{Gate, ScriptedProvider};
 pub use recorded::{Endpoint, Recorded};
 pub use script::{Answer, Claims, IdTokenShape, Script};
 
-/// The client every scripted provider knows.
+/// The client that every scripted provider knows.
 pub const CLIENT_ID: &str = "vestibule";
 /// Its secret.
 pub const CLIENT_SECRET: &str =

@@ -1,4 +1,4 @@
-//! The handle a test holds.
+//! The test's handle to the provider.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,14 +13,14 @@ use crate::signing::Keys;
 use crate::state::{Held, State};
 use crate::{CLIENT_ID, Endpoint, Recorded, server, token};
 
-/// A provider on a thread of its own; it ends when dropped.
+/// A provider on its own thread; it ends when dropped.
 pub struct ScriptedProvider {
     state: Arc<State>,
     port: u16,
     running: Mutex<Option<Running>>,
 }
 
-/// A server on a thread of its own.
+/// A server on its own thread.
 pub(crate) struct Running {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
@@ -34,14 +34,14 @@ impl Running {
     }
 }
 
-/// Holds an endpoint's answers back until released or dropped.
+/// Holds back an endpoint's answers until released or dropped.
 pub struct Gate {
     state: Arc<State>,
     endpoint: Endpoint,
 }
 
 impl Gate {
-    /// Lets the answers go.
+    /// Releases the answers.
     pub fn release(self) {
         drop(self);
     }
@@ -87,12 +87,12 @@ impl ScriptedProvider {
         };
     }
 
-    /// How many calls an endpoint got.
+    /// How many calls an endpoint received.
     pub fn calls(&self, endpoint: Endpoint) -> usize {
         self.state.requests.count(endpoint)
     }
 
-    /// How many calls of that grant type the token endpoint got, whatever became of them.
+    /// How many calls of that grant type the token endpoint received, with any outcome.
     pub fn grants(&self, grant_type: &str) -> usize {
         self.state
             .lock()
@@ -102,27 +102,27 @@ impl ScriptedProvider {
             .unwrap_or_default()
     }
 
-    /// The last requests an endpoint got, oldest first, at most 100.
+    /// The last requests to an endpoint, oldest first, at most 100.
     pub fn requests(&self, endpoint: Endpoint) -> Vec<Recorded> {
         self.state.requests.last(endpoint)
     }
 
-    /// The last request an endpoint got. Panics when there was none.
+    /// The last request to an endpoint. Panics if there is none.
     pub fn last_request(&self, endpoint: Endpoint) -> Recorded {
         self.requests(endpoint).pop().expect("a request was made")
     }
 
-    /// Waits until an endpoint got that many calls in all. Panics after 20 seconds.
+    /// Waits until an endpoint has received that many calls in all. Panics after 20 seconds.
     pub async fn wait_for_calls(&self, endpoint: Endpoint, calls: usize) {
         self.state.requests.wait_for(endpoint, calls).await;
     }
 
-    /// Holds requests to an endpoint back before anything is done; calls are counted when they arrive.
+    /// Holds back requests to an endpoint before any effect; calls count on arrival.
     pub fn hold(&self, endpoint: Endpoint) -> Gate {
         self.hold_at(endpoint, Held::Requests)
     }
 
-    /// Holds an endpoint's answers back when everything is done: codes are used up, tokens are rotated.
+    /// Holds back an endpoint's answers after every effect: codes are used up, tokens are rotated.
     pub fn hold_answers(&self, endpoint: Endpoint) -> Gate {
         self.hold_at(endpoint, Held::Answers)
     }
@@ -135,7 +135,7 @@ impl ScriptedProvider {
         }
     }
 
-    /// Waits until exactly that many calls are held at an endpoint; one whose caller hung up is not. Panics after 20
+    /// Waits until an endpoint holds exactly that many calls, without those whose caller hung up. Panics after 20
     /// seconds.
     pub async fn wait_for_held(&self, endpoint: Endpoint, calls: usize) {
         let mut holding = self.state.holding[&endpoint].subscribe();
@@ -149,7 +149,7 @@ impl ScriptedProvider {
         );
     }
 
-    /// The tokens of somebody who signs in now, without a browser: the members of a token response, and `sid`.
+    /// Signs a user in now, without a browser: the members of a token response, and `sid`.
     pub fn sign_in(&self, scope: &str) -> Claims {
         token::sign_in(&self.state, scope)
     }
@@ -159,12 +159,12 @@ impl ScriptedProvider {
         self.state.lock().rotations
     }
 
-    /// How often a refresh token came again that had been exchanged before; each kills the tokens of its sign-in.
+    /// How often an exchanged refresh token was used again; each reuse revokes the tokens of its sign-in.
     pub fn reuses(&self) -> usize {
         self.state.lock().reuses
     }
 
-    /// Whether an access token would be taken.
+    /// Whether the provider accepts an access token.
     pub fn knows_access_token(&self, token: &str) -> bool {
         self.state.lock().access_tokens.contains_key(token)
     }
@@ -185,40 +185,40 @@ impl ScriptedProvider {
         memory.keys = Keys::new(next).named_as_of(generation);
     }
 
-    /// Publishes the next key beside the current one; `rotate_keys` then begins to use it.
+    /// Publishes the next key next to the current one; `rotate_keys` then starts to use it.
     pub fn publish_key(&self) {
         let mut memory = self.state.lock();
         memory.upcoming = Some(Keys::new(memory.generation + 1));
     }
 
-    /// What is in the JWKS now.
+    /// The current JWKS.
     pub fn published_keys(&self) -> Value {
         server::jwks(&self.state)
     }
 
-    /// Signs with a new key from now on and goes on publishing the keys before it, until `script.jwks` is `None`.
+    /// Signs with a new key from now on but publishes the earlier keys, until `script.jwks` is `None`.
     pub fn rotate_keys_unpublished(&self) {
         let before = self.published_keys();
         self.script(|script| script.jwks = Some(before));
         self.rotate_keys();
     }
 
-    /// Whether a refresh token would still be taken.
+    /// Whether the provider accepts a refresh token.
     pub fn knows_refresh_token(&self, token: &str) -> bool {
         self.state.lock().refresh_tokens.contains_key(token)
     }
 
-    /// How many refresh tokens would still be taken.
+    /// How many refresh tokens the provider accepts.
     pub fn refresh_tokens(&self) -> usize {
         self.state.lock().refresh_tokens.len()
     }
 
-    /// Forgets all refresh tokens, as when a person's grants are withdrawn.
+    /// Forgets all refresh tokens, as if the user's grants were withdrawn.
     pub fn forget_refresh_tokens(&self) {
         self.state.lock().refresh_tokens.clear();
     }
 
-    /// Forgets all access tokens, as when it was started anew.
+    /// Forgets all access tokens, as after a restart.
     pub fn forget_access_tokens(&self) {
         self.state.lock().access_tokens.clear();
     }
@@ -229,7 +229,7 @@ impl ScriptedProvider {
         memory.keys.sign(&memory.header("JWT"), &claims)
     }
 
-    /// A compact JWS with header members of one's own; `null` removes one.
+    /// A compact JWS with these header members; `null` removes one.
     pub fn sign_with_header(&self, header: Value, claims: Value) -> String {
         let memory = self.state.lock();
         let mut own = memory.header("JWT");
@@ -244,7 +244,7 @@ impl ScriptedProvider {
         self.logout_token_with_header(json!({}), claims)
     }
 
-    /// The same with header members of one's own; `null` removes one.
+    /// The same with these header members; `null` removes one.
     pub fn logout_token_with_header(&self, header: Value, claims: Value) -> String {
         let good = {
             let mut memory = self.state.lock();
@@ -263,8 +263,8 @@ impl ScriptedProvider {
         self.sign_with_header(head, Value::Object(own))
     }
 
-    /// A good security event token (RFC 8417), patched with these claims; give `aud`, `sub_id` and `events`. Whoever reads the discovery
-    /// document as a transmitter's configuration finds what it needs.
+    /// A good security event token (RFC 8417), patched with these claims; give `aud`, `sub_id` and `events`. The
+    /// discovery document also serves as the transmitter's configuration.
     pub fn security_event(&self, claims: Value) -> String {
         let good = {
             let mut memory = self.state.lock();
@@ -281,7 +281,7 @@ impl ScriptedProvider {
         self.access_token_with_header(json!({}), claims)
     }
 
-    /// The same with header members of one's own; `null` removes one.
+    /// The same with these header members; `null` removes one.
     pub fn access_token_with_header(&self, header: Value, claims: Value) -> String {
         let good = {
             let mut memory = self.state.lock();
@@ -324,7 +324,7 @@ impl Drop for ScriptedProvider {
     }
 }
 
-/// Serves on a thread of its own.
+/// Serves on its own thread.
 pub(crate) fn run(listener: TcpListener, router: axum::Router) -> Running {
     listener.set_nonblocking(true).expect("a non-blocking listener");
     let (stop, stopped) = oneshot::channel::<()>();

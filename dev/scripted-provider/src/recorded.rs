@@ -1,11 +1,11 @@
-//! The requests that were received.
+//! The requests that the provider received.
 
 /// An endpoint of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     /// `/.well-known/openid-configuration`.
     Discovery,
-    /// `/.well-known/oauth-authorization-server`; 404 unless the script has it.
+    /// `/.well-known/oauth-authorization-server`; 404 unless the script sets it.
     OauthMetadata,
     /// `jwks_uri`.
     Jwks,
@@ -23,7 +23,7 @@ pub enum Endpoint {
     Introspection,
     /// `pushed_authorization_request_endpoint`.
     Par,
-    /// Where the groups of a person are listed, as Microsoft Graph lists them.
+    /// The groups of a person, in the format of Microsoft Graph.
     Groups,
 }
 
@@ -43,7 +43,7 @@ impl Endpoint {
         Self::Groups,
     ];
 
-    /// Its path, unlike any convention on purpose.
+    /// The endpoint's path, unconventional on purpose.
     pub fn path(self) -> &'static str {
         match self {
             Self::Discovery => "/.well-known/openid-configuration",
@@ -61,7 +61,7 @@ impl Endpoint {
     }
 }
 
-/// One request as it came.
+/// One received request.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// HTTP method.
@@ -83,7 +83,7 @@ impl Recorded {
         all.find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; `null` where it is none.
+    /// The body as JSON; `null` if it is not JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }

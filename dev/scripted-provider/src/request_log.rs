@@ -1,4 +1,4 @@
-//! The requests a scripted server got, by endpoint, for tests to look at and to wait for.
+//! The requests to a scripted server, by endpoint: tests read them and wait for them.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use crate::Recorded;
 /// How long a test waits for something before it fails.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// How many requests are kept of each endpoint.
+/// How many requests of each endpoint the log keeps.
 const KEPT: usize = 100;
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ struct Requests {
 pub(crate) struct RequestLog<E>(HashMap<E, watch::Sender<Requests>>);
 
 impl<E: Copy + Debug + Eq + Hash> RequestLog<E> {
-    /// Of these endpoints.
+    /// An empty log for these endpoints.
     pub(crate) fn of(endpoints: impl IntoIterator<Item = E>) -> Self {
         let none = |endpoint| (endpoint, watch::Sender::default());
         Self(endpoints.into_iter().map(none).collect())
@@ -41,17 +41,17 @@ impl<E: Copy + Debug + Eq + Hash> RequestLog<E> {
         });
     }
 
-    /// How many there were.
+    /// How many requests the endpoint received.
     pub(crate) fn count(&self, endpoint: E) -> usize {
         self.0[&endpoint].borrow().count
     }
 
-    /// The last ones, oldest first.
+    /// The last requests, oldest first.
     pub(crate) fn last(&self, endpoint: E) -> Vec<Recorded> {
         self.0[&endpoint].borrow().last.iter().cloned().collect()
     }
 
-    /// Waits until there were so many in all; panics after [`DEADLINE`].
+    /// Waits until the endpoint has received `count` requests; panics after [`DEADLINE`].
     pub(crate) async fn wait_for(&self, endpoint: E, count: usize) {
         let mut requests = self.0[&endpoint].subscribe();
         let enough = requests.wait_for(|requests| requests.count >= count);

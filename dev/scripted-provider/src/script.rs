@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use crate::Endpoint;
 
-/// Members to set, or with `null` to remove.
+/// Members to set, or to remove with `null`.
 pub type Claims = Map<String, Value>;
 
-/// The shape of the ID tokens handed out.
+/// The shape of issued ID tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum IdTokenShape {
-    /// As it should be.
+    /// A correct token.
     #[default]
     Right,
     /// One bit of the signature is wrong.
@@ -22,11 +22,11 @@ pub enum IdTokenShape {
     AlgNone,
     /// HS256 with the text of the public key as the secret.
     Hs256WithPublicKey,
-    /// Signed by a key that is not in the JWKS, under a `kid` that is not either.
+    /// Signed by a key that is not in the JWKS, under an unknown `kid`.
     UnknownKid,
     /// No `kid` in the header.
     NoKid,
-    /// Signed by a foreign key whose public half is in the header (`jwk`), under the right `kid`.
+    /// Signed by a foreign key, with its public half in the header (`jwk`), under the right `kid`.
     EmbeddedJwk,
     /// A header with `crit`.
     Critical,
@@ -34,7 +34,7 @@ pub enum IdTokenShape {
     Raw(String),
 }
 
-/// A whole answer that takes the place of the usual one.
+/// A whole answer that replaces the usual one.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// This answer.
@@ -46,7 +46,7 @@ pub enum Answer {
         /// Body.
         body: Vec<u8>,
     },
-    /// None, ever; the connection stays open.
+    /// Never answers; the connection stays open.
     Hang,
 }
 
@@ -84,7 +84,7 @@ impl Answer {
     }
 }
 
-/// What the provider says. The default is good behaviour.
+/// The provider's behaviour. The default is good behaviour.
 #[derive(Clone, Debug)]
 pub struct Script {
     /// The provider's clock in seconds since the Unix epoch; `None` is the real one.
@@ -127,31 +127,31 @@ pub struct Script {
     pub exchange: Claims,
     /// OAuth error of token exchanges (status 400).
     pub exchange_error: Option<String>,
-    /// What header and claims of a client's assertion have to hold; another assertion is refused as `invalid_client`.
+    /// Header and claims that a client's assertion must have; the answer to any other is `invalid_client`.
     pub assertion: Claims,
-    /// Resources for which a refresh gets no token (RFC 8707).
+    /// Resources for which a refresh returns no token (RFC 8707).
     pub unknown_resources: Vec<String>,
-    /// Whether a refresh hands out a new ID token.
+    /// Whether a refresh returns a new ID token.
     pub refresh_id_token: bool,
-    /// Whether a refresh token is used once; using it twice kills its successors.
+    /// Whether a refresh token is used once; a second use revokes its successors.
     pub rotate_refresh_tokens: bool,
     /// Patches userinfo.
     pub userinfo: Claims,
     /// Whether userinfo is a signed JWT.
     pub userinfo_jwt: bool,
-    /// Patches what introspection says of a token it knows.
+    /// Patches the introspection answer for a known token.
     pub introspection: Claims,
     /// Whether introspection answers with a signed JWT (RFC 9701).
     pub introspection_jwt: bool,
     /// Whether tokens are bound to a key (RFC 9449): token requests and userinfo need a proof.
     pub dpop: bool,
-    /// The nonce proofs have to repeat; `None` asks for none.
+    /// The nonce that proofs must repeat; `None` requires none.
     pub dpop_nonce: Option<String>,
-    /// The groups of the person, which the provider lists by pages of 100.
+    /// The person's groups, which the provider lists in pages of 100.
     pub groups: Vec<String>,
     /// Whole answers by endpoint.
     pub answers: HashMap<Endpoint, Answer>,
-    /// How long an endpoint thinks before it does anything.
+    /// How long an endpoint waits before any effect.
     pub delays: HashMap<Endpoint, Duration>,
 }
 

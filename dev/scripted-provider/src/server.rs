@@ -63,7 +63,7 @@ async fn respond(state: &State, endpoint: Endpoint, request: &Recorded) -> Respo
     }
 }
 
-/// An answer as it is scripted.
+/// A scripted answer.
 pub(crate) async fn scripted_answer(answer: Answer) -> Response {
     let Answer::Http {
         status,

@@ -1,4 +1,4 @@
-//! Keys and signatures. RSA keys come from files, since making them takes long; the others are made on the spot.
+//! Keys and signatures. RSA keys come from files, because generating them takes long; others are generated.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -19,7 +19,7 @@ const RSA: [&str; 2] = [
     include_str!("../keys/rsa-1.pem"),
 ];
 
-/// All it can sign with.
+/// The algorithms that the provider can sign with.
 pub(crate) const ALGORITHMS: [&str; 13] = [
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "HS256",
     "HS384", "HS512",
@@ -96,13 +96,13 @@ impl Keys {
         vec![rsa, ec, ed, p384, p521]
     }
 
-    /// The RSA key's public members alone.
+    /// Only the RSA key's public members.
     pub(crate) fn rsa_public(&self) -> Value {
         let public = PublicKeyComponents::<Vec<u8>>::from(self.rsa.public());
         json!({ "kty": "RSA", "n": encode(&public.n), "e": encode(&public.e) })
     }
 
-    /// A compact JWS of these parts; the header says which algorithm.
+    /// A compact JWS of these parts; the header names the algorithm.
     pub(crate) fn sign(&self, header: &Value, claims: &Value) -> String {
         let signed = format!(
             "{}.{}",
@@ -157,7 +157,7 @@ fn hmac_of(algorithm: ring::hmac::Algorithm, key: &[u8], message: &[u8]) -> Vec<
     ring::hmac::sign(&key, message).as_ref().to_vec()
 }
 
-/// Left half of the algorithm's hash, as `at_hash` wants it; SHA-512 for EdDSA.
+/// The left half of the algorithm's hash, for `at_hash`; SHA-512 for EdDSA.
 pub(crate) fn half_hash(algorithm: &str, text: &str) -> String {
     let digest = match algorithm {
         name if name.ends_with("384") => &ring::digest::SHA384,

@@ -1,4 +1,4 @@
-//! What the provider remembers: script, keys, codes, tokens and calls.
+//! The provider's state: script, keys, codes, tokens and calls.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ pub(crate) struct Memory {
     pub(crate) keys: Keys,
     pub(crate) upcoming: Option<Keys>,
     pub(crate) generation: usize,
-    /// How often keys were made anew under their old names.
+    /// How often the provider made new keys under their old names.
     pub(crate) remade: usize,
     pub(crate) counter: u64,
     pub(crate) codes: HashMap<String, Login>,
@@ -44,15 +44,15 @@ pub(crate) struct Memory {
     pub(crate) reuses: usize,
 }
 
-/// Where the requests to one endpoint are held.
+/// The point at which an endpoint holds requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// Nowhere.
+    /// No point.
     #[default]
     No,
-    /// Before anything is done.
+    /// Before any effect.
     Requests,
-    /// When everything is done.
+    /// After every effect.
     Answers,
 }
 
@@ -102,14 +102,14 @@ impl State {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits while the endpoint is held at that point. Counted for as long as the caller stays on the line.
+    /// Waits while the endpoint holds calls at that point. Counts the call while the caller stays connected.
     pub(crate) async fn pass(&self, endpoint: Endpoint, point: Held) {
         let mut held = self.held[&endpoint].subscribe();
         if *held.borrow() != point {
             return;
         }
         let _holding = Holding::begin(&self.holding[&endpoint]);
-        // The sender lives as long as this.
+        // `self` owns the sender, so waiting cannot fail.
         let _ = held.wait_for(|held| *held != point).await;
     }
 }

@@ -11,7 +11,7 @@ use crate::state::State;
 use crate::token::believes;
 use crate::{CLIENT_ID, Recorded};
 
-/// Claims of the person an access token stands for.
+/// Claims of the person of an access token.
 pub(crate) fn userinfo(state: &State, request: &Recorded) -> Response {
     let memory = state.lock();
     let token = request
@@ -37,7 +37,7 @@ pub(crate) fn userinfo(state: &State, request: &Recorded) -> Response {
     Json(Value::Object(claims)).into_response()
 }
 
-/// What is known of an access token (RFC 7662); as much of a refresh token, which is active too.
+/// The introspection of an access token (RFC 7662), and of a refresh token, which is active too.
 pub(crate) fn introspect(state: &State, request: &Recorded) -> Response {
     let memory = state.lock();
     if !believes(&memory, request) {
@@ -71,7 +71,7 @@ pub(crate) fn introspect(state: &State, request: &Recorded) -> Response {
     Json(Value::Object(said)).into_response()
 }
 
-/// A page of the groups of the person an access token stands for, with a link to the next one.
+/// One page of the groups of the access token's person, with a link to the next page.
 pub(crate) fn groups(state: &State, request: &Recorded) -> Response {
     const ON_A_PAGE: usize = 100;
     let memory = state.lock();

@@ -53,7 +53,7 @@ fn okta() -> Documented {
     }
 }
 
-/// https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html and …-id-token.html.
+/// docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-{access,id}-token.html
 fn cognito() -> Documented {
     Documented {
         shape: "cognito",
