@@ -133,7 +133,7 @@ fn news_counts_from_the_moment_it_is_told_up_to_however_late_it_comes() {
         (10, WatchItem::Found),
         (20, WatchItem::Connected),
         (20, told_until(&listening, 20)),
-        // Steady, but each report is later.
+        // Heartbeats without a gap, each one delayed more.
         (320, told_until(&listening, 220)),
         (620, told_until(&listening, 320)),
     ] {

@@ -319,7 +319,7 @@ async fn thousands_of_sessions_of_one_account_are_listed_in_pages_and_ended_at_o
     }
     assert_eq!(seen.len(), SESSIONS + 1);
     let mut ended = 0;
-    // As a person who asks again because not all sessions could be ended in time.
+    // Like a user who retries because one call could not end all sessions in time.
     while ended < SESSIONS {
         let reply: Reply<EndMyOtherSessionsResponse> = page
             .call("EndMyOtherSessions", &EndMyOtherSessionsRequest {})

@@ -119,7 +119,7 @@ async fn a_page_that_needs_a_fresh_sign_in_requests_one_once_and_refuses_an_unda
     assert_eq!(browser.get("/api/auth/me").await.status, 200, "the session stays");
     assert_eq!(gateway.upstream.requests().len(), 0);
 
-    // The edge has asked already: the page says so, to a person and to a program.
+    // The edge has already requested a sign-in: the answers to a user and to a program say so.
     let (page, sign_ins) = arrive(&gateway, &mut browser, "/fresh/a").await;
     assert_eq!((page.status, sign_ins), (403, 0), "{page:?}");
     assert!(
@@ -211,7 +211,7 @@ async fn a_class_that_the_provider_does_not_confirm_is_named_and_requested_once(
         assert!(refused.body.contains("Try again"), "{}", refused.body);
         assert_eq!(browser.get("/api/auth/me").await.status, 200, "the session stays");
 
-        // The edge requested it: the page says so, to a person and to a program.
+        // The edge has already requested the class: the answers to a user and to a program say so.
         let (page, sign_ins) = arrive(&gateway, &mut browser, "/classified/b").await;
         assert_eq!((page.status, sign_ins), (403, 0), "{page:?}");
         assert!(
@@ -273,10 +273,10 @@ async fn what_a_sign_in_requested_in_vain_is_403_on_that_page_alone_and_no_circl
         307,
         "another demand was not asked for"
     );
-    // The edge has not asked for another session yet.
+    // The edge remembers this per session: for a new session it requests the sign-in again.
     browser.sign_in().await;
     assert_eq!(browser.visit("/now/a").await.status, 307);
-    // The record of asking grants no access.
+    // The note about the request grants no access.
     let mut forged = gateway.stack.browser();
     forged.jar.extend(
         browser

@@ -223,7 +223,7 @@ async fn every_use_that_is_due_is_offered_a_cookie_of_its_own_so_that_nobody_tak
         offers.insert(tab.jar["session"].clone());
     }
     assert_eq!(offers.len(), 20, "no two are the same");
-    // The thief uses none of them. The user's browser does, and the edge detects the copy of the old one.
+    // The thief uses no new cookie. The user's browser does, and the edge detects the copy of the old one.
     assert_eq!(used(&mut browser).await, (200, true));
     assert_eq!(used(&mut browser).await, (200, false));
     stack.clock.advance_ms(GRACE_MS);

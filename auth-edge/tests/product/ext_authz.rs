@@ -54,7 +54,7 @@ impl Envoy {
             .await
     }
 
-    /// Asks about a request to this host from this address.
+    /// Checks a request to this host from this address.
     pub(crate) async fn ask_about(
         &mut self,
         host: &str,

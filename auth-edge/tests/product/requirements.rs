@@ -236,7 +236,7 @@ async fn a_page_sends_to_a_sign_in_with_all_it_requires() {
     assert_eq!(browser.visit("/ask/page/a?b=c").await.status, 200);
     gateway.stack.advance(901);
     assert_eq!(browser.visit("/ask/page/a?b=c").await.location(), expected);
-    // Even a young session does not meet it, because no sign-in has asked for it yet.
+    // Not even a young session meets the rule, because no sign-in has requested it yet.
     for user in [
         json!({"sub": "a", "acr": "bronze", "org_id": "org_1"}),
         json!({"sub": "a", "acr": "gold", "org_id": "org_2"}),

@@ -153,7 +153,7 @@ async fn where_nobody_is_listened_to_there_is_no_such_address() {
         push(&mut provider, "token").await;
     }
     assert_eq!(push(&mut provider, "token").await.status, 429);
-    // The operator may have enabled it meanwhile: the edge asks again.
+    // The operator may have enabled the receiver meanwhile, so the edge calls the session service again.
     later(&gateway.stack, 60);
     let before = gateway.stack.sessions.calls();
     assert_eq!(push(&mut provider, "token").await.status, 404);
@@ -222,7 +222,7 @@ async fn a_sign_in_in_which_the_provider_asked_nobody_is_not_enough_however_it_c
     assert_eq!(alice.sign_in().await.status, 302);
     let token = event(stack, "credential-change", "alice", &password_changed());
     assert_eq!(push(&mut stack.browser(), &token).await.status, 202);
-    // As if in another browser, which does not know that a sign-in is required.
+    // A second browser, which does not know that a sign-in is required.
     let mut elsewhere = stack.browser();
     assert_eq!(elsewhere.sign_in().await.status, 302);
     let sent = answers(&mut elsewhere, "/account/a", 307).await;

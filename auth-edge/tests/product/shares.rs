@@ -189,7 +189,7 @@ async fn bodies_that_are_waited_for_take_no_place_of_other_requests() {
         stream
     };
     let mut waiting = [begun(4, &bodies[0]).await, begun(5, &bodies[1]).await];
-    // Both are counted once a third is rejected; one that collided with the third is sent once more.
+    // Once a third body is rejected, both count. If a body collided with the third, the test sends it again.
     let third =
         "POST /own/read HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nConnection: close\r\n\r\n1234567890";
     let deadline = tokio::time::Instant::now() + LONGEST_WAIT;

@@ -176,9 +176,9 @@ async fn a_garbled_origin_has_neither_another_clients_bucket_nor_the_proxys() {
             ["302", "302", "429"],
         ),
         ("X-Forwarded-For: 192.0.2.4, unknown\r\n", ["302", "302", "429"]),
-        // As unknown as the previous one.
+        // Counts as the same unknown address as the previous one.
         ("X-Forwarded-For: \u{e9}\r\n", ["429", "429", "429"]),
-        // The proxy itself.
+        // The address of the proxy itself.
         ("", ["302", "302", "429"]),
     ] {
         for expected in statuses {

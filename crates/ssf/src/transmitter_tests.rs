@@ -251,7 +251,7 @@ async fn no_other_kind_of_token_passes_for_a_security_event() {
     for raw in [id_token, &logout, &access] {
         assert_eq!(bench.refusal(raw).await, "typ is not secevent+jwt");
     }
-    // Nor if it has the type.
+    // With the right type, such a token is rejected too.
     let called = |claims: Value| {
         let header = json!({ "typ": "secevent+jwt" });
         bench.keys.sign_with_header(header, claims)
@@ -413,7 +413,7 @@ async fn hostile_shapes_are_malformed_and_nothing_worse() {
         format!("{text} {text}"),
         format!("\u{feff}{text}"),
         text.replacen('{', "{,", 1),
-        // At the top, in the subject, in the events, in an event.
+        // A repeated member: at the top, in the subject, in the events, in an event.
         twice(r#""iss":"#, r#""iss":"https://evil.example""#),
         twice(r#""sub":"alice""#, r#""sub":"mallory""#),
         twice(r#""format":"#, r#""format":"opaque","id":"1""#),

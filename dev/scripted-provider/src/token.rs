@@ -13,7 +13,7 @@ use crate::signing::encode;
 use crate::state::{Login, Memory, State};
 use crate::{CLIENT_ID, CLIENT_SECRET, Recorded};
 
-/// The grant of RFC 8693, and the kind of token it is about.
+/// The grant of RFC 8693, and its token type.
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 
@@ -88,7 +88,7 @@ fn refresh_grant(state: &State, memory: &mut Memory, request: &Recorded) -> Resp
     respond(body, &memory.script.refresh)
 }
 
-/// A token exchange (RFC 8693): a token of the same person for what the request names. Nothing else is issued.
+/// A token exchange (RFC 8693) issues one access token of the same person, with the requested scope.
 fn exchange_grant(memory: &mut Memory, request: &Recorded) -> Response {
     if let Some(error) = memory.script.exchange_error.clone() {
         return oauth_error(&error);
@@ -114,7 +114,7 @@ fn exchange_grant(memory: &mut Memory, request: &Recorded) -> Response {
     )
 }
 
-/// The tokens a person gets who has just signed in, without a browser.
+/// The tokens of a person who has just signed in, without a browser.
 pub(crate) fn sign_in(state: &State, scope: &str) -> Claims {
     let mut memory = state.lock();
     let login = Login {
@@ -165,7 +165,7 @@ fn respond(mut body: Claims, script: &Claims) -> Response {
     ([("cache-control", "no-store")], Json(Value::Object(body))).into_response()
 }
 
-/// Whether the client has shown who it is, by a method that the metadata list.
+/// Whether the client authenticated, by a method that the metadata lists.
 pub(crate) fn believes(memory: &Memory, request: &Recorded) -> bool {
     let methods = memory
         .script
@@ -179,7 +179,7 @@ pub(crate) fn believes(memory: &Memory, request: &Recorded) -> bool {
         && is_as_scripted(&memory.script.assertion, request.param("client_assertion"))
 }
 
-/// Whether an assertion's header and claims hold what they have to.
+/// Whether an assertion's header and claims have the wanted values.
 fn is_as_scripted(wanted: &Claims, assertion: Option<&str>) -> bool {
     let Some(assertion) = assertion else {
         return true;
@@ -193,7 +193,7 @@ fn is_as_scripted(wanted: &Claims, assertion: Option<&str>) -> bool {
         .all(|(name, value)| parts.iter().any(|part| part.get(name) == Some(value)))
 }
 
-/// Basic or post with the secret, an assertion, or a public client; the assertion's claims are the test's to look at.
+/// Accepts Basic or post with the secret, an assertion, or a public client. Tests check an assertion's claims.
 pub(crate) fn is_our_client(request: &Recorded) -> bool {
     if let Some(basic) = request
         .header("authorization")

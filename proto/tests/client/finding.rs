@@ -43,7 +43,7 @@ async fn a_write_to_a_replica_that_hangs_is_not_sent_to_another() {
     })
     .unwrap();
     name.leads_to(&[hanging.address]);
-    // While the hanging replica is alone, calls certainly choose it.
+    // The hanging replica is the only one, so the call must choose it.
     let writing = client.update_session(UpdateSessionRequest::default());
     let (written, ()) = tokio::join!(writing, async {
         name.leads_to(&[hanging.address, alive.address])
@@ -90,7 +90,7 @@ async fn a_replica_that_is_just_back_is_used_when_the_other_one_goes() {
     })
     .await;
     let address = first.stop().await;
-    // After a failed retry the first rests two seconds more; the second has dropped no new connection.
+    // The client retries the first only after two more seconds. The second has dropped no new connection.
     let stopped = Instant::now();
     while stopped.elapsed() < Duration::from_millis(1_500) {
         client.get_session(by_handle()).await.unwrap();
@@ -239,7 +239,7 @@ async fn restarting_two_replicas_one_after_the_other_under_load_fails_no_call() 
             .await;
             let address = server.take().unwrap().stop().await;
             *server = Some(Server::start_at(address, "again", Answer::Session).await);
-            // Only once this one works again, as an orchestrator waits for readiness.
+            // The next server stops only once this one receives calls, as an orchestrator waits for readiness.
             let restarted = server.as_ref().unwrap();
             within(async {
                 while restarted.calls() == 0 {

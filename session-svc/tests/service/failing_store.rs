@@ -37,9 +37,9 @@ pub(crate) enum Loses {
     ReplaceAnswer,
     /// The answers of all replacements.
     ReplaceAnswers,
-    /// The answer of the next removal; its caller dies first.
+    /// The answer of the next removal; the caller's process dies before it arrives.
     Caller,
-    /// The next removal is not confirmed: no other server has it, and one of these is the master later.
+    /// The next removal is not confirmed: no other server has it, and another server becomes the master.
     Removal,
 }
 

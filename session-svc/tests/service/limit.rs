@@ -45,7 +45,7 @@ async fn parallel_sign_ins_leave_the_limit_and_never_end_the_session_just_made()
         made.insert(within(one).await.unwrap().session.unwrap().handle);
     }
     assert_eq!(made.len(), 60);
-    // None of them ended a session within the limit; the next sign-in sees them all.
+    // No concurrent sign-in ended a session within the limit; the next sign-in sees them all.
     assert!(handles(&mut world).await.len() >= LIMIT);
     world.clock.advance_ms(1);
     let last = world.create(alice()).await.session.unwrap().handle;
@@ -60,7 +60,7 @@ async fn the_session_just_made_stays_though_others_are_younger() {
         world.create(alice()).await;
         world.clock.advance_ms(1_000);
     }
-    // Its tokens were received before the others began.
+    // A late call: its tokens were received before the other sessions began.
     let late = v1::CreateSessionRequest {
         tokens_received_at: Some(session_proto::timestamp::from_ms(START_MS - 1_000)),
         ..alice()
@@ -138,7 +138,7 @@ async fn a_sign_in_succeeds_although_the_limit_cannot_be_kept_and_the_next_one_k
     let mut client = world.limited_on(Arc::new(store.clone()), limited(LIMIT)).await;
     store.fails(Fails::Lists);
     for _ in 0..LIMIT + 3 {
-        // After an error the caller would create it again, and no caller would know this session.
+        // If this failed, the caller would retry, and no caller would know the session of the first try.
         client.create_session(alice()).await.unwrap();
         world.clock.advance_ms(1_000);
     }

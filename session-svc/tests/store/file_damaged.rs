@@ -133,7 +133,7 @@ fn a_file_that_lost_a_page_in_use_is_damaged() {
         open(&path).err().unwrap().problem,
         FileProblem::Damaged(_)
     ));
-    // Again, with the program itself.
+    // The program itself reports the damage, too.
     let started = session_svc(&path, &[]);
     assert_eq!(started.0, 1, "{started:?}");
     assert!(

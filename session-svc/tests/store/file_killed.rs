@@ -253,7 +253,7 @@ async fn write_until_there_is_room(path: &Path) {
                     matches!(store.check().await, Err(StoreError::Full)),
                     "not ready while full"
                 );
-                // Not while the file is being reopened, but right after.
+                // Reads fail while the store reopens the file, and succeed right after.
                 while !store.load(numbered(0)).await.is_ok_and(|found| found.is_some()) {
                     assert!(started.elapsed() < WAIT_MAX, "reading does not go on");
                     tokio::time::sleep(Duration::from_millis(1)).await;

@@ -334,7 +334,7 @@ async fn each_worker_has_one_connection_of_its_own_to_the_same_records() {
             .filter(|line| line.contains("addr="))
             .count()
     };
-    // The store's own connection, and the one that asks.
+    // The store's own connection, and that of `ask`.
     eventually("nobody else to be connected", || async { clients() == 2 }).await;
     let workers = [store.for_worker().unwrap(), store.for_worker().unwrap()];
     for worker in workers.iter().cycle().take(6) {
@@ -356,7 +356,7 @@ async fn a_restarted_server_fails_no_write_of_a_worker_that_was_idle() {
             let written = worker.insert(record(&**worker, 60_000, &[]), Vec::new()).await;
             assert_eq!(written.unwrap(), Inserted::Done);
         }
-        // As a restart does, and sooner than the connections check themselves.
+        // Cuts the connections as a restart does, before the store's own check finds them.
         server.ask("CLIENT KILL TYPE normal SKIPME yes");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -43,7 +43,7 @@ async fn the_contract_holds_on_a_cluster() {
 async fn a_thousand_created_and_expired_leave_no_key_but_the_events() {
     let cluster = Cluster::start(Engine::Redis);
     let store = connect(&cluster.url()).await;
-    // At once, except those that would wait for a turn longer than a call may take.
+    // 100 at once: with more, a call would wait longer for its turn than it may take.
     let turns = Arc::new(tokio::sync::Semaphore::new(100));
     let writers = (0..1_000_u64).map(|number| {
         let (store, turns) = (Arc::clone(&store), Arc::clone(&turns));

@@ -230,7 +230,7 @@ async fn a_password_changed_in_the_file_of_the_address_is_used_without_a_restart
         server.ask("ACL LOG").contains("sessions")
     })
     .await;
-    // The same holds for another kind of store, or none at all.
+    // A file that names the memory store changes nothing either.
     std::fs::write(&file, "memory:").unwrap();
     store.check().await.unwrap();
 

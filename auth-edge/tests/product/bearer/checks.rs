@@ -134,7 +134,7 @@ async fn a_proof_is_for_the_request_the_proxy_asks_about() {
 async fn the_port_a_client_names_is_no_part_of_the_audience() {
     let (machines, _keys) = machines().await;
     for (host, aud, status) in [
-        // Another application at the same host has its own tokens for this one, which are accepted here.
+        // Another port is another application: a token for it is rejected, even if the client names that port.
         ("orders.localhost:8443", "https://orders.localhost:8443", 401),
         ("ORDERS.localhost.:8443", "https://orders.localhost.:8443", 401),
         ("ORDERS.localhost.:8443", "https://orders.localhost", 200),

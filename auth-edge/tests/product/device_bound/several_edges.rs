@@ -11,7 +11,7 @@ async fn every_edge_takes_what_another_one_gave_also_after_a_restart() {
     let stack = stack().await;
     let (mut browser, device) = bound(&stack).await;
     for _ in 0..2 {
-        // None of them has seen the browser before.
+        // This edge has never seen the browser.
         let mut beside = stack.beside().await;
         beside.jar = browser.jar.clone();
         assert!(is_signed_in(&mut beside).await);

@@ -23,7 +23,7 @@ async fn copied_cookies_are_worth_nothing_after_their_lifetime_and_the_person_go
     stack.clock.advance_ms(1);
     assert!(!is_signed_in(&mut thief).await);
     assert!(is_signed_in(&mut browser).await);
-    // No message or request restores it.
+    // No `Secure-Session-Skipped` header gives the thief the session.
     for skipped in ["unreachable", "server_error", "quota_exceeded"] {
         let answer = thief
             .get_with("/api/auth/me", &[("secure-session-skipped", skipped)])
@@ -150,7 +150,7 @@ async fn words_for_one_thing_are_worth_nothing_for_another() {
     let foreign = others.jar["__Host-session_bound"].clone();
     browser.jar.insert("__Host-session_bound".to_owned(), foreign);
     assert!(!is_signed_in(&mut browser).await);
-    // A proof of one session next to another session's cookie: the proof cookie would be the wrong one's.
+    // A proof of one session with another session's cookie: a proof cookie would belong to the wrong session.
     let mut mixed = others.clone();
     let over = device.refresh(&mut mixed).await;
     assert_eq!(

@@ -63,7 +63,7 @@ impl SessionService {
         Self::on(store, keys, providers.into(), heartbeat, transmitters).await
     }
 
-    /// Another one on the same store.
+    /// Another service on the same store.
     pub(crate) async fn beside(&self) -> Self {
         let (store, keys) = (self.store.clone(), self.keys.clone());
         let transmitters = self.transmitters.clone();

@@ -152,8 +152,8 @@ fn window(bytes: u32) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &value)
 }
 
-/// How much of the answer a client with such a window receives, and whether the stream is reset. The client
-/// sends no acknowledgements; `goes_on` is a delay and the bytes it then adds to the window.
+/// How much of the answer a client with this window receives, whether the stream is reset, and when. The client
+/// sends no acknowledgements. `goes_on` is a delay and the bytes that the client then adds to the window.
 async fn got(router: Router, bytes: u32, goes_on: Option<(Duration, u32)>) -> (usize, bool, Duration) {
     let (mut client, _draining) = connected_within(router, strict());
     let began = Instant::now();

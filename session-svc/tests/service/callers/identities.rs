@@ -21,7 +21,7 @@ async fn without_a_certificate_of_the_right_authority_no_call_arrives() {
             .unwrap_err();
         assert_eq!(reason_of(&status), None, "{certificate:?}: {status:?}");
     }
-    // Nor without TLS.
+    // A client without TLS is not let in either.
     let plain = format!("http://127.0.0.1:{}", world.port);
     let channel = tonic::transport::Endpoint::try_from(plain)
         .unwrap()

@@ -97,7 +97,7 @@ impl Program {
         SessionServiceClient::new(endpoint.tls_config(tls).unwrap().connect_lazy())
     }
 
-    /// Stops it as Kubernetes does; it has to agree.
+    /// Stops the program as Kubernetes does, and checks that it exits with success.
     async fn stop(mut self) -> Vec<Value> {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").arg(id).status().unwrap().success());

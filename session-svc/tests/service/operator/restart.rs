@@ -82,7 +82,7 @@ async fn the_users_that_are_shipped_lose_no_session_and_check_store_agrees() {
     assert_eq!(report.finding("persistence").result, "ok", "{report:?}");
     assert_eq!(store.kept_over_a_restart(&service).await, SESSIONS);
 
-    // And the writes after a rewrite.
+    // A restart after a rewrite of the file loses no write either.
     store.administer("BGREWRITEAOF");
     service.create("ada", "sid", "").await;
     assert_eq!(store.kept_over_a_restart(&service).await, SESSIONS + 1);
@@ -110,6 +110,6 @@ async fn with_the_rights_that_are_shipped_nothing_the_service_does_is_refused() 
     assert_eq!(ended.code, 0, "{ended:?}");
     assert_eq!(service.listed("ada").await.len(), SESSIONS - 1);
 
-    // Nothing after the answer to AUTH.
+    // After the answer to AUTH, the log of denied commands is empty.
     assert_eq!(store.administer("ACL LOG"), "+OK\r\n*0\r\n");
 }

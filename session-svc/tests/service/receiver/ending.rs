@@ -131,7 +131,7 @@ async fn what_another_master_brings_back_while_nothing_is_found_ends_before_the_
     let first = pushed(&mut replica, &token, "").await.unwrap_err();
     assert_eq!(why(&first), v1::ErrorReason::ErrStoreUnavailable);
     assert!(!listening.is_there(&id).await);
-    // The master without the session is asked for the list, the one with it for the confirmation.
+    // The master without the session answers the list; the master with the session answers the confirmation.
     assert_eq!(pushed(&mut replica, &token, "").await.unwrap(), "");
     assert!(!listening.is_there(&id).await);
 }

@@ -88,7 +88,7 @@ async fn a_verified_address_finds_its_person_unless_addresses_are_switched_off()
         ("", json!(true), true),
         ("", json!(false), false),
         ("email = false", json!(true), false),
-        // Only from another transmitter.
+        // `email = true` is in the table of another transmitter.
         (
             "email = false\n[[transmitter]]\nid = \"other\"\nissuer = \"https://other.example\"\naudience = \"a\"\nemail = true",
             json!(true),

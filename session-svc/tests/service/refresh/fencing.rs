@@ -25,11 +25,11 @@ const EXPIRED_MS: u64 = 240_001;
 /// Where a replica pauses on its way to the provider and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// It decided to ask, and has sent nothing yet.
+    /// The replica has decided to refresh and has sent nothing yet.
     Asking,
-    /// The answer arrived, and is not handled yet.
+    /// The answer has arrived, and the replica has not handled it yet.
     Answered,
-    /// No longer anywhere.
+    /// The replica does not pause.
     Nowhere,
 }
 

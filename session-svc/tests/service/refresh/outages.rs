@@ -106,7 +106,7 @@ async fn a_provider_that_never_answers_is_given_up() {
         reason(world.one.forced(&signed_in.id).await),
         ErrorReason::ErrProviderUnavailable
     );
-    // No caller waits this long, but until then the answer would count.
+    // No caller waits for these requests, but a late answer would still count.
     eventually("all requests to be given up", || {
         world.one.refreshes("transient") == world.provider.calls(Endpoint::Token) as u64
     })

@@ -118,7 +118,7 @@ impl Peer {
                 let answer = format!(
                     "HTTP/1.1 {status} As Told\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n{header}\r\n\r\n{body}"
                 );
-                // A client that does not want all of the answer closes.
+                // A client may close before it has read the whole answer.
                 let _written = connection.write_all(answer.as_bytes()).await;
             }
             Does::Hangs => std::future::pending().await,

@@ -152,7 +152,7 @@ async fn the_note_of_an_ending_that_failed_is_not_dropped_under_the_next_one() {
     let ended = replica.client.clone().end_session(end(&created.session_id)).await;
     ended.unwrap_err();
     world.clock.advance_ms(130_000);
-    // The second one is under way.
+    // The second ending is in progress.
     let ended = replica.client.clone().end_session(end(&created.session_id)).await;
     ended.unwrap_err();
     failing.refuses_removals(false);

@@ -184,8 +184,8 @@ pub(crate) async fn a_position_that_was_dropped_is_told_as_missed(bench: &Bench)
     for writer in writers.collect::<Vec<_>>() {
         writer.await.unwrap();
     }
-    // Another listener at that position is informed, like the one that slept through it. Events that are
-    // still kept may come first. A listener cut off under this load resumes where it was.
+    // A new listener at that position learns of the gap, like the one that was asleep. Events still in the
+    // store may come first. A listener that is cut off under this load resumes at its last position.
     let mut resumed = heard_after(&bench.store, &position).await;
     for stream in [&mut resumed, &mut stream] {
         let is_missed = |update: &StoreUpdate| *update == StoreUpdate::Missed;
@@ -242,7 +242,7 @@ pub(crate) async fn a_stream_tells_only_what_comes_after_it_began(bench: &Bench)
 }
 
 pub(crate) async fn the_newest_position_is_one_to_go_on_from(bench: &Bench) {
-    // Also in a store without any writes.
+    // A position exists before any write.
     let first = bench.store.position().await.unwrap();
     let mut publisher = Publisher::begin(&bench.store).await;
     let second = bench.other.position().await.unwrap();

@@ -129,7 +129,7 @@ async fn in_a_cluster_the_replicas_of_the_sessions_own_master_are_asked() {
     for name in [first, elsewhere] {
         store.remove(name, Vec::new()).await.unwrap();
     }
-    // A master without an ending of these may still be copied to its replica.
+    // A master without one of these endings may still be copying to its replica.
     for names in [&[first, elsewhere][..], &[]] {
         eventually("replicas to have the endings", async || {
             matches!(store.confirm_removed(names).await, Ok(true))
