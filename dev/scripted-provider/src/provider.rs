@@ -107,7 +107,7 @@ impl ScriptedProvider {
         self.state.requests.last(endpoint)
     }
 
-    /// The last request to an endpoint. Panics if there is none.
+    /// The last request to an endpoint. Panics without one.
     pub fn last_request(&self, endpoint: Endpoint) -> Recorded {
         self.requests(endpoint).pop().expect("a request was made")
     }
