@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 import { Problem } from '../lib/build.mjs';
 import { ROOT } from '../stack.mjs';
 
-const ROW = /^\| (`[A-Z][^|]*`) \| `--[a-z0-9-]+ ((?:[^`|\\]|\\.)+)` \|/gm;
+const ROW = /^\| (`[A-Z][^|]*`) \| `--[a-z0-9-]+ ([^`]+)` \|(.*)$/gm;
 const whole = (unit, example) => ({ pattern: '^[0-9]+$', write: `a whole number of ${unit}, such as "${example}"` });
 
 /** What a value of each kind looks like. A kind that any text fits has no entry. */
@@ -19,17 +19,17 @@ const KINDS = {
   'BYTES/S': whole('bytes a second', 500),
   COUNT: { pattern: '^[0-9]+$', write: 'a whole number, such as "2"' },
   PERCENT: { pattern: '^[0-9]{1,3}$', write: 'a percentage without the sign, such as "25"' },
-  'PER MINUTE': whole('requests a minute', 60),
   BOOL: { pattern: '^(true|false|1|0|yes|no|on|off)$', write: '"true" or "false"' },
   URL: { pattern: '^[a-z][a-z0-9+.-]*:\\S*$', write: 'an address with its scheme, such as "https://idp.example.com"' },
   ADDRESS: { pattern: '^(off|\\S+:[0-9]+)$', write: 'an address with a port, such as "0.0.0.0:3000"' },
 };
+const CHOICES = /One of: ([a-z0-9_+-]+(?:, [a-z0-9_+-]+)+)\./;
 const WORDS = /^[a-z0-9_+-]+(\|[a-z0-9_+-]+)+$/;
 
 function rows(text) {
-  return Object.fromEntries([...text.matchAll(ROW)].flatMap(([, names, kind]) => {
+  return Object.fromEntries([...text.matchAll(ROW)].flatMap(([, names, kind, rest]) => {
     const [name, file] = [...names.matchAll(/`(\w+)`/g)].map(([, found]) => found);
-    const plain = kind.replaceAll('\\|', '|');
+    const plain = CHOICES.exec(rest)?.[1].replaceAll(', ', '|') ?? kind;
     return file && name !== 'HTTPS_PROXY' ? [[name, 'SECRET'], [file, 'FILE']] : [[name, plain], ...(file ? [[file, 'FILE']] : [])];
   }));
 }

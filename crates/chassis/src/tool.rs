@@ -81,7 +81,7 @@ pub struct ReportTool<S> {
 impl<S> Tool for ReportTool<S> {
     fn command(&self) -> Command {
         Command::new(self.name).about(self.about).after_help(format!(
-            "{} Exit codes: 0 everything fits (there may be warnings), 1 something does not fit, 2 used wrongly, 78 wrong settings.",
+            "{} Exit codes: 0 everything fits (there may be warnings), 1 something does not fit, 2 wrong usage, 78 wrong settings.",
             self.remarks
         ))
     }

@@ -85,7 +85,7 @@ fn with_settings(service: &Service, command: Command) -> Command {
         return command.mut_subcommands(|inner| with_settings(service, inner));
     }
     let pointer = format!(
-        "Every setting of the service is a flag here too: see `{} --help`.",
+        "Every setting of the service is also a flag of this command: see `{} --help`.",
         service.name
     );
     let after = match command.get_after_help() {
@@ -109,14 +109,14 @@ fn command(service: &Service, commands: Vec<Command>) -> Command {
         .disable_help_subcommand(true)
         .max_term_width(HELP_WIDTH)
         .subcommands(commands)
-        .arg(switch("check-config").help("Validate the settings, say what is wrong with them, and exit"))
+        .arg(switch("check-config").help("Check the settings, report every mistake, and exit"))
         .arg(switch("settings-table").hide(true))
-        .after_help("A first start needs no more than these settings; --help explains all of them.")
+        .after_help("A first start needs only these settings. --help explains all of them.")
         .after_long_help(
-            "Every setting is a flag and an environment variable; the flag wins, an empty variable counts as unset. \
-             Lists are separated by commas. Durations are whole seconds unless the name ends in _MS. \
-             Traces go to OTEL_EXPORTER_OTLP_ENDPOINT; docs/operating.md lists the OTEL_ variables that count. \
-             Exit codes: 0 after a drained shutdown, 1 when running failed, 2 for an unknown flag, \
+            "Every setting is a flag and an environment variable. A flag overrides its variable; an empty variable counts as unset. \
+             Commas separate the members of a list. Durations are whole seconds unless the name ends in _MS. \
+             Traces go to OTEL_EXPORTER_OTLP_ENDPOINT; docs/operating.md lists the supported OTEL_ variables. \
+             Exit codes: 0 after a clean shutdown, 1 after a failure, 2 for an unknown flag, \
              78 for wrong settings.",
         );
     for topic in service.all_topics() {
@@ -166,7 +166,7 @@ fn file_argument(service: &Service, setting: &Setting) -> Arg {
     let variable = setting.file_variable();
     let flag = format!("{}-file", setting.flag(service.prefix));
     let help = format!(
-        "A file holding {}, re-read when it changes [env: {variable}]",
+        "File that contains {}. Read again when it changes [env: {variable}]",
         setting.name
     );
     Arg::new(variable).long(flag).value_name("FILE").help(help)

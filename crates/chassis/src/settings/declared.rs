@@ -7,11 +7,11 @@ pub struct Setting {
     pub name: &'static str,
     /// The value if nothing is given; empty means none.
     pub default: &'static str,
-    /// The kind or unit shown in the manual: `URL`, `SECONDS`, `MS`, `LIST`, `FILE`, `BOOL`, …
+    /// The kind or unit, one word: `URL`, `SECONDS`, `MS`, `LIST`, `FILE`, `BOOL`, … `help` lists choices.
     pub value: &'static str,
     /// Whether the value is secret: never shown, and also accepted as `NAME_FILE`.
     pub secret: bool,
-    /// The description in the manual, in plain words.
+    /// The description in the manual. `One of: a, b.` lists all choices; the Helm chart reads them there.
     pub help: &'static str,
 }
 
@@ -124,14 +124,14 @@ pub(crate) static LOG: Topic = Topic {
         setting(
             "LOG_FORMAT",
             "",
-            "json|pretty",
-            "How log records are written. By default `pretty` on a terminal and `json` otherwise.",
+            "FORMAT",
+            "Format of log records. One of: json, pretty. The default is pretty on a terminal, and json otherwise.",
         ),
         setting(
             "RUST_LOG",
             "info",
             "FILTER",
-            "Which log records are written, for example `info` or `warn,auth_edge=debug`.",
+            "Filter for log records, such as info or warn,auth_edge=debug.",
         ),
     ],
 };
@@ -159,7 +159,7 @@ pub(crate) static AUDIT: Topic = Topic {
     settings: &[setting(
         "AUDIT_LOG",
         "stdout",
-        "stdout|off|FILE",
-        "Where audit records go: `stdout`, among the log records; a file of their own, which is opened again within a second after it was moved away; or `off`. With LOG_FORMAT=pretty those on `stdout` are lines for people.",
+        "TARGET",
+        "Where audit records go: stdout, off or a file. On stdout they are among the log records; LOG_FORMAT=pretty also applies to them. If the file is moved away, the program opens a new one within a second.",
     )],
 };

@@ -33,13 +33,13 @@ macro_rules! process_topic {
                     concat!($prefix, "ADMIN_LISTEN"),
                     $admin,
                     "ADDRESS",
-                    "Where /livez, /readyz and /metrics answer, over plain HTTP; `off` for nowhere. Not for the public. An address of either family may stand in brackets, one of IPv6 has to: [10.0.0.7]:9300, [fd00::5]:9300.",
+                    "Address of /livez, /readyz and /metrics over plain HTTP, or off. Do not expose it to the public. An IPv6 address needs brackets, an IPv4 address may have them: [fd00::5]:9300, [10.0.0.7]:9300.",
                 ),
                 $crate::settings::setting(
                     "DRAIN_DELAY",
                     "0",
                     "SECONDS",
-                    "How long new requests are still accepted after SIGTERM, with readiness already off, so that load balancers notice. 0 when something else waits, such as a preStop hook.",
+                    "How long the program accepts new requests after SIGTERM, so that load balancers notice. In this time /readyz already answers 503. Use 0 if something else waits, such as a preStop hook.",
                 ),
             ],
         }
