@@ -25,8 +25,8 @@ use crate::sign_in::ProviderLogout;
 /// The command `doctor`.
 pub static DOCTOR: ReportTool<EdgeSettings> = ReportTool {
     name: "doctor",
-    about: "Contacts the provider and the session service with these settings, and says what fits and what mends the rest",
-    remarks: "Signs nobody in and changes nothing; the provider's log shows a refused request or two.",
+    about: "Checks these settings with the provider and the session service, and reports what to fix",
+    remarks: "Signs no user in and changes nothing. The provider's log shows one or two rejected requests.",
     read: settings::read,
     examine: |settings| Box::pin(async move { examine(&settings).await }),
 };

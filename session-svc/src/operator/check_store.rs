@@ -11,8 +11,8 @@ use crate::store::url::StoreSettings;
 /// The command.
 pub(super) static CHECK_STORE: ReportTool<StoreAccess> = ReportTool {
     name: "check-store",
-    about: "Checks the store: that it can be reached, that its rights are enough, and how its servers are set up",
-    remarks: "Writes a record of its own and removes it. A file has to be free: stop its service first.",
+    about: "Checks the store: the connection, the rights of its user, and the setup of its servers",
+    remarks: "Writes a test record and removes it. A file has to be free: stop its service first.",
     read,
     examine: |access| {
         Box::pin(async move {

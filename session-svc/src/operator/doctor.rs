@@ -16,8 +16,8 @@ use crate::settings::{self, Settings};
 /// The command.
 pub(super) static DOCTOR: ReportTool<Settings> = ReportTool {
     name: "doctor",
-    about: "Contacts the provider and the store with these settings, and says what fits and what mends the rest",
-    remarks: "Changes no session; the provider's log shows a refused request.",
+    about: "Checks these settings with the provider and the store, and reports what to fix",
+    remarks: "Changes no session. The provider's log shows one rejected request.",
     read: settings::read,
     examine: |settings| Box::pin(async move { examine(&settings).await }),
 };

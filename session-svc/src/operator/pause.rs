@@ -13,9 +13,9 @@ pub(super) struct PauseTool;
 impl Tool for PauseTool {
     fn command(&self) -> Command {
         Command::new("pause")
-            .about("Waits until it is stopped: keeps a container in which an operator can run the other commands")
+            .about("Waits for a signal, and keeps a container running in which an operator runs the other commands")
             .after_help(
-                "Reads no settings, opens nothing. SIGTERM and SIGINT end it. Exit codes: 0 stopped, 1 signals cannot be received, 2 used wrongly.",
+                "Reads no settings and opens no connection or file. SIGTERM and SIGINT stop it. Exit codes: 0 stopped, 1 cannot receive signals, 2 wrong usage.",
             )
     }
 

@@ -20,16 +20,16 @@ pub(super) struct ReceiversTool;
 impl Tool for ReceiversTool {
     fn command(&self) -> Command {
         let metadata = Command::new(METADATA)
-            .about("Prints the metadata: publish it at /.well-known/ssf-configuration of the issuer's host");
+            .about("Prints the metadata, to publish at /.well-known/ssf-configuration on the issuer's host");
         let keys =
-            Command::new(KEYS).about("Prints the public keys: publish them at jwks.json below the issuer");
+            Command::new(KEYS).about("Prints the public keys, to publish at jwks.json below the issuer");
         Command::new("receivers")
-            .about("Prints the documents by which receivers verify events")
+            .about("Prints the documents that receivers need to verify events")
             .subcommand_required(true)
             .arg_required_else_help(true)
             .subcommands([metadata, keys].map(|command| {
                 command.after_help(
-                    "Reads SESSION_SIGNALS and the signing keys it names. Exit codes: 0 done, 2 used wrongly, 78 wrong settings.",
+                    "Reads SESSION_SIGNALS and the signing keys it names. Exit codes: 0 done, 2 wrong usage, 78 wrong settings.",
                 )
             }))
     }
@@ -43,7 +43,7 @@ impl Tool for ReceiversTool {
         if receivers.is_none() && !reader.is_wrong(signals::SIGNALS) {
             reader.wrong(
                 signals::SIGNALS,
-                "is required, with receivers: it names the signing keys",
+                "is required, with a [[receiver]] table: it names the signing keys",
             );
         }
         let (receivers, warnings) = reader.finish(receivers)?;

@@ -40,19 +40,19 @@ pub(super) fn with_address(command: Command) -> Command {
                 .env("OPERATOR_SESSION_SVC_URL")
                 .hide_env_values(true)
                 .value_name("URL")
-                .help("The running service, http://HOST:PORT or https://HOST:PORT [default: SESSION_LISTEN on this machine]"),
+                .help("Address of the running service, http://HOST:PORT or https://HOST:PORT [default: SESSION_LISTEN on this machine]"),
         )
-        .arg(file("ca-file", "OPERATOR_SESSION_SVC_CA_FILE", "PEM certificates of the authority to trust; needed for https"))
+        .arg(file("ca-file", "OPERATOR_SESSION_SVC_CA_FILE", "PEM certificates of the authorities to trust. Needed for https"))
         .arg(
             file(
                 "cert-file",
                 "OPERATOR_SESSION_SVC_CERT_FILE",
-                "PEM certificate chain of this caller, where the service asks for one",
+                "PEM certificate chain of this caller, if the service requires one",
             )
             .requires("key-file"),
         )
         .arg(
-            file("key-file", "OPERATOR_SESSION_SVC_KEY_FILE", "PEM private key belonging to --cert-file")
+            file("key-file", "OPERATOR_SESSION_SVC_KEY_FILE", "PEM private key that belongs to --cert-file")
                 .requires("cert-file"),
         )
 }

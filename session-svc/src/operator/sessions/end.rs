@@ -24,9 +24,9 @@ pub(super) struct EndCommand {
 
 pub(super) fn command() -> Command {
     Command::new("end")
-        .about("Ends a session, or all of a person or of a session of the provider")
+        .about("Ends one session, all sessions of a user, or all of one provider session")
         .arg(
-            argument("handle", "HANDLE", "Ends the session of this public name").conflicts_with_all([
+            argument("handle", "HANDLE", "Ends the session with this handle").conflicts_with_all([
                 "subject",
                 "issuer",
                 "provider-sid",
@@ -38,11 +38,11 @@ pub(super) fn command() -> Command {
         .arg(argument(
             "provider-sid",
             "SID",
-            "Ends the sessions that belong to this session of the provider (`sid`)",
+            "Ends the sessions of this provider session (`sid`)",
         ))
-        .arg(argument("except-handle", "HANDLE", "Leaves this session alone"))
+        .arg(argument("except-handle", "HANDLE", "Keeps this session"))
         .arg(
-            argument("cause", "CAUSE", "Why, for the audit log and for watchers")
+            argument("cause", "CAUSE", "Reason, for the audit log and watchers")
                 .value_parser(PossibleValuesParser::new(causes().map(|(name, _)| name)))
                 .default_value("operator"),
         )
@@ -51,7 +51,7 @@ pub(super) fn command() -> Command {
                 .long("yes")
                 .short('y')
                 .action(ArgAction::SetTrue)
-                .help("Ends all without asking"),
+                .help("Ends the sessions without asking"),
         )
         .group(
             ArgGroup::new("which")

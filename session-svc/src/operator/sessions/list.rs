@@ -31,11 +31,11 @@ pub(super) struct ListCommand {
 
 pub(super) fn command() -> Command {
     Command::new("list")
-        .about("Lists the sessions of a person, the newest first")
+        .about("Lists the sessions of a user, the newest first")
         .arg(subject_argument().required(true))
         .arg(issuer_argument())
         .arg(
-            super::argument("limit", "COUNT", "How many at most")
+            super::argument("limit", "COUNT", "Most sessions to list")
                 .default_value("1000")
                 .value_parser(value_parser!(u32)),
         )

@@ -40,14 +40,14 @@ impl Tool for SessionsTool {
         let json = Arg::new(tool::JSON)
             .long(tool::JSON)
             .action(ArgAction::SetTrue)
-            .help("Answer with one JSON document");
+            .help("Prints one JSON document");
         Command::new("sessions")
             .about("Lists and ends sessions of a running service")
             .subcommand_required(true)
             .arg_required_else_help(true)
             .subcommands([list::command(), end::command()].map(|command| {
                 with_address(command).arg(json.clone()).after_help(
-                    "Exit codes: 0 done, 1 failed, 2 used wrongly, 3 no such session, 78 wrong settings.",
+                    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such session, 78 wrong settings.",
                 )
             }))
     }
@@ -99,12 +99,12 @@ fn argument(id: &'static str, value: &'static str, help: &'static str) -> Arg {
 }
 
 fn subject_argument() -> Arg {
-    let help = "The person, as the provider names them (`sub`)";
+    let help = "The user's `sub` at the provider";
     argument("subject", "SUBJECT", help)
 }
 
 fn issuer_argument() -> Arg {
-    let help = "The provider that names them so [default: OIDC_ISSUER_URL]";
+    let help = "The issuer of that `sub` [default: OIDC_ISSUER_URL]";
     argument("issuer", "URL", help)
 }
 
