@@ -1,8 +1,8 @@
-//! The edge's settings: one table per topic, read and judged in one go.
+//! The edge's settings: one table per topic, read and validated together.
 //!
 //! Invariants
-//! - Every wrong setting is named at once.
-//! - What is not built has no setting.
+//! - Every wrong setting is reported at once.
+//! - Only features that exist have settings.
 //!
 //! The help texts are the manual.
 
@@ -54,72 +54,72 @@ pub(crate) use upstreams::{AssertionSettings, STREAMS_MAX};
 pub struct EdgeSettings {
     /// Where to listen.
     pub(crate) listen: SocketAddr,
-    /// Where Envoy asks by gRPC, if it does.
+    /// Where Envoy's gRPC authorization is answered; `None` if it is off.
     pub(crate) ext_authz_listen: Option<SocketAddr>,
-    /// Certificate and key for TLS on those addresses.
+    /// Certificate and key for TLS on both addresses.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     /// The product's address as browsers see it.
     pub(crate) base_url: Url,
-    /// Further hosts, each with the port that browsers name where it is not the base URL's.
+    /// Further hosts, each with a port if it differs from the base URL's.
     pub(crate) hosts: Vec<String>,
     /// Secrets: the first signs and seals, all verify.
     pub secrets: Vec<Secret<String>>,
-    /// The file the secrets came from, to follow its changes.
+    /// The file that contains the secrets, to follow its changes.
     pub(crate) secrets_file: Option<PathBuf>,
-    /// Where the session service is and how to speak to it.
+    /// The address of the session service, and its TLS files.
     pub session_service: SessionServiceSettings,
-    /// How long a session is remembered; zero is not at all.
+    /// How long a session is cached; zero turns the cache off.
     pub(crate) session_cache: Duration,
     /// The route table's file.
     pub(crate) routes_file: Option<PathBuf>,
-    /// The route table as it was at the start; empty without a file.
+    /// The route table at start; empty without a file.
     pub(crate) routes: RouteTable,
-    /// What that table may name.
+    /// The settings that the route table depends on.
     pub(crate) around_routes: RouteFileContext,
     /// Keys of assertions for upstreams.
     pub(crate) assertions: Option<AssertionSettings>,
-    /// How requests are passed on.
+    /// How the edge proxies requests.
     pub(crate) upstreams: UpstreamSettings,
-    /// Requests worked on at once, and as many whose body is waited for.
+    /// Most requests in progress at once, and as many more whose bodies are still arriving.
     pub max_concurrent_requests: usize,
-    /// The longest silence within a request's body.
+    /// The longest pause within a request's body.
     pub body_silence: Duration,
     /// The session cookie.
     pub(crate) cookie: CookieSettings,
-    /// Which sessions are bound to a device; none where browsers could bind none.
+    /// Which sessions are bound to a device; `None` if browsers cannot bind any.
     pub device_bound: Option<DeviceBoundSettings>,
-    /// When the session cookie rotates; none where it does not.
+    /// When the session cookie rotates; `None` for never.
     pub cookie_rotation: Option<CookieRotation>,
-    /// Signing in and out.
+    /// Sign-in and sign-out.
     pub(crate) sign_in: SignInSettings,
-    /// When `me` reads userinfo anew.
+    /// When `me` reads userinfo again.
     pub(crate) profile_refetch: ProfileRefetch,
-    /// Networks whose `X-Forwarded-*` headers are believed.
+    /// Networks whose `X-Forwarded-*` headers the edge trusts.
     pub(crate) trusted_proxies: Vec<IpNet>,
     /// Whether the access-token route exists.
     pub(crate) access_token_endpoint: bool,
-    /// Whether forward auth hands out the access token.
+    /// Whether forward auth answers contain the access token.
     pub(crate) check_authorization: bool,
-    /// The longest head of forward auth's answers by HTTP, in bytes.
+    /// The longest head of forward auth answers over HTTP, in bytes.
     pub(crate) check_head_bytes: usize,
-    /// Logins, callbacks and front-channel logouts, each per minute and address; 0 is off.
+    /// Limit of logins, callbacks and front-channel logouts, each per minute and address; 0 is off.
     pub(crate) rate_limit_login: u64,
     /// How the edge's own pages look.
     pub(crate) look: Look,
-    /// Product analytics; none when off.
+    /// Product analytics; `None` if off.
     pub(crate) analytics: Option<AnalyticsSettings>,
     /// The providers.
     pub providers: ConfiguredProviders,
 }
 
 impl EdgeSettings {
-    /// The path of a provider's callback: its own where there are several, so that an answer tells whose it is.
+    /// The path of a provider's callback. Each of several providers has its own, which identifies its answers.
     #[must_use]
     pub(crate) fn callback_path(&self, provider: &ConfiguredProvider) -> String {
         providers::callback_path(&self.providers, provider)
     }
 
-    /// The addresses of the product, with the hosts that belong to a provider.
+    /// The addresses of the product, including the hosts of single providers.
     #[must_use]
     pub(crate) fn sites(&self) -> Sites {
         sites(
@@ -130,7 +130,7 @@ impl EdgeSettings {
         )
     }
 
-    /// Whether browsers reach the edge by https.
+    /// Whether browsers use https.
     #[must_use]
     pub(crate) fn https(&self) -> bool {
         self.base_url.scheme() == "https"

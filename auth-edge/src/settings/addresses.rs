@@ -1,4 +1,4 @@
-//! Addresses among the settings: our own, and those a sign-out may lead to.
+//! Settings with addresses: the edge's own, and the targets of a sign-out.
 
 use chassis::settings::Reader;
 use oidc::LogoutTemplate;
@@ -9,9 +9,9 @@ use crate::values::reserved::{CALLBACK_PATH, LOGOUT_PATH};
 use crate::values::return_to::ReturnTo;
 use crate::values::web_url::{is_origin, is_web};
 
-/// What reading goes on with after the mistake has been noted.
+/// The value that stands in for a wrong URL, so that reading can continue.
 fn placeholder_url() -> Url {
-    // A constant that parses; the fallback is never reached and keeps this free of panics.
+    // The constant parses. The fallback is unreachable, and avoids a panic.
     Url::parse("http://localhost/").unwrap_or_else(|_| placeholder_url())
 }
 
@@ -25,13 +25,13 @@ pub(super) fn base_url(reader: &mut Reader) -> Url {
     } else if !is_origin(&url) {
         reader.wrong(
             "EDGE_BASE_URL",
-            "must be scheme, host and port alone, such as https://app.example.com: the edge answers at the root of its host, and \
-             a path, query, fragment, user name or password would be dropped",
+            "must contain only scheme, host and port, such as https://app.example.com: the edge answers at the root of its host. \
+             Remove the path, query, fragment, user name or password",
         );
     } else if url.scheme() == "http" && !is_localhost(&url) {
         reader.warn(
             "EDGE_BASE_URL",
-            "is not https: cookies and everything else can be read on the way",
+            "is not https: anyone on the network path can read cookies and all other traffic",
         );
     }
     url
@@ -54,7 +54,7 @@ pub(super) fn post_logout_redirect(reader: &mut Reader, base: &Url) -> Url {
         if [LOGOUT_PATH, CALLBACK_PATH].contains(&own.url().path()) {
             reader.wrong(
                 "EDGE_POST_LOGOUT_REDIRECT",
-                "must be a page to land on, neither the sign-out nor the callback route",
+                "must be a page for users, not the sign-out or the callback route",
             );
         }
         return own.url().clone();
@@ -64,14 +64,14 @@ pub(super) fn post_logout_redirect(reader: &mut Reader, base: &Url) -> Url {
         None => {
             reader.wrong(
                 "EDGE_POST_LOGOUT_REDIRECT",
-                "must be a path of ours or an absolute http or https URL",
+                "must be a path of the edge or an absolute http or https URL",
             );
             base.clone()
         }
     }
 }
 
-/// The providers whose endpoint for sign-out takes parameters of its own, by the word for them.
+/// Providers whose sign-out endpoint has its own parameters, by their name in the setting.
 const LOGOUT_PRESETS: [(&str, &str); 2] = [
     (
         "auth0",
@@ -83,7 +83,7 @@ const LOGOUT_PRESETS: [(&str, &str); 2] = [
     ),
 ];
 
-/// What is sent to the provider at sign-out: a word, or a template.
+/// How sign-out ends the provider's session: a name, or a template.
 pub(super) fn provider_logout(reader: &mut Reader) -> ProviderLogout {
     const NAME: &str = "EDGE_IDP_LOGOUT";
     let text = reader.text(NAME);
@@ -118,7 +118,7 @@ pub(super) fn allowed(reader: &mut Reader) -> Vec<Url> {
     if urls.len() != entries.len() {
         reader.wrong(
             "EDGE_LOGOUT_RETURN_TO_ALLOWED",
-            "must hold absolute http or https URLs without user name",
+            "must contain only absolute http or https URLs without a user name",
         );
     }
     urls

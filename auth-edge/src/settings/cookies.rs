@@ -1,4 +1,4 @@
-//! Secrets and cookies among the settings.
+//! The settings of secrets and cookies.
 
 use std::ops::RangeInclusive;
 
@@ -13,15 +13,15 @@ use crate::sessions::device_binding::{DeviceBound, DeviceBoundSettings};
 const MIN_SECRET_CHARS: usize = 8;
 /// Secrets shorter than this get a warning.
 const WISE_SECRET_CHARS: usize = 32;
-/// Longest cookie base name: the cookie stays within 120 bytes with prefix, ID and signature.
+/// Longest base name: with prefix, ID and signature, the cookie has at most 120 bytes.
 const MAX_COOKIE_NAME: usize = 32;
-/// How long a browser may be believed that has proved to hold its session's key, in seconds: shorter, and browsers do little else.
+/// How long a browser's proof of its key may be valid, in seconds. Shorter values keep browsers busy with proofs.
 const DURATION_SECS: RangeInclusive<u64> = 10..=3_600;
-/// Chrome makes six signatures in nine minutes for all hosts of a domain: enough for four applications in use at once.
+/// Chrome signs six times in nine minutes for all hosts of a domain: enough for four applications at once.
 const DEFAULT_DURATION_SECS: u64 = 600;
-/// A shorter time wants more signatures than Chrome makes.
+/// Shorter times need more signatures than Chrome makes.
 const WISE_DURATION_SECS: u64 = 240;
-/// How often the cookie may rotate, in seconds: not before the grace of the one before is over, twice.
+/// How often the cookie may rotate, in seconds: at least twice the time that a replaced cookie stays valid.
 const ROTATION_SECS: RangeInclusive<u64> = 120..=86_400;
 
 pub(super) fn secrets(reader: &mut Reader) -> Vec<Secret<String>> {
@@ -32,13 +32,13 @@ pub(super) fn secrets(reader: &mut Reader) -> Vec<Secret<String>> {
         Some(chars) if chars < MIN_SECRET_CHARS => {
             reader.wrong(
                 "EDGE_SECRET",
-                "holds a secret of fewer than 8 characters; make one with `openssl rand -hex 32`",
+                "contains a secret of fewer than 8 characters: create one with `openssl rand -hex 32`",
             );
         }
         Some(chars) if chars < WISE_SECRET_CHARS => {
             reader.warn(
                 "EDGE_SECRET",
-                "holds a secret of fewer than 32 characters; make one with `openssl rand -hex 32`",
+                "contains a secret of fewer than 32 characters: create one with `openssl rand -hex 32`",
             );
         }
         _ => {}
@@ -46,7 +46,7 @@ pub(super) fn secrets(reader: &mut Reader) -> Vec<Secret<String>> {
     secrets
 }
 
-/// Whether changed secrets may be taken into use: as at the start.
+/// Whether the edge can use changed secrets, by the rules of the start.
 #[must_use]
 pub(crate) fn secrets_are_usable(secrets: &[Secret<String>]) -> bool {
     !secrets.is_empty()
@@ -66,7 +66,7 @@ pub(super) fn cookie(reader: &mut Reader, secure: bool) -> CookieSettings {
     {
         reader.wrong(
             "EDGE_COOKIE_NAME",
-            "must be without prefix; the edge puts __Host- or __Secure- before it",
+            "must have no prefix: the edge puts __Host- or __Secure- before it",
         );
     }
     let domain = reader
@@ -101,8 +101,8 @@ pub(super) fn cookie(reader: &mut Reader, secure: bool) -> CookieSettings {
     }
 }
 
-/// Which sessions are bound to a device; none where browsers cannot: they bind over https alone, and a session of many hosts could prove nothing
-/// at those it was not made at.
+/// Which sessions are bound to a device; `None` if browsers cannot bind any. They bind only over https, and a
+/// session of several hosts could prove its key only on the host that created it.
 pub(super) fn device_bound(reader: &mut Reader, cookie: &CookieSettings) -> Option<DeviceBoundSettings> {
     const MODE: &str = "EDGE_DEVICE_BOUND";
     let text = reader.text(MODE).to_ascii_lowercase();
@@ -121,12 +121,12 @@ pub(super) fn device_bound(reader: &mut Reader, cookie: &CookieSettings) -> Opti
         secs => secs.parse().unwrap_or_default(),
     };
     if !DURATION_SECS.contains(&duration_secs) {
-        reader.wrong(MODE, "must name from 10 to 3600 seconds behind its colon");
+        reader.wrong(MODE, "must have from 10 to 3600 seconds after the colon");
     }
     if duration_secs < WISE_DURATION_SECS && mode != DeviceBound::Off {
         reader.warn(
             MODE,
-            "is so short that a browser runs out of signatures (Chrome: six in nine minutes) and people see 503 for minutes: 240 or more",
+            "is too short: browsers run out of signatures (Chrome: six in nine minutes), and users see 503 for minutes. Use 240 or more",
         );
     }
     if mode == DeviceBound::Required && !cookie.secure {
@@ -135,14 +135,14 @@ pub(super) fn device_bound(reader: &mut Reader, cookie: &CookieSettings) -> Opti
     if mode == DeviceBound::Required && cookie.domain.is_some() {
         reader.wrong(
             MODE,
-            "require needs sessions of one host each: leave out EDGE_COOKIE_DOMAIN",
+            "require binds a session to one host: remove EDGE_COOKIE_DOMAIN",
         );
     }
     let can = cookie.secure && cookie.domain.is_none();
     can.then_some(DeviceBoundSettings { mode, duration_secs })
 }
 
-/// When the session cookie rotates; none where it does not.
+/// When the session cookie rotates; `None` for never.
 pub(super) fn cookie_rotation(reader: &mut Reader) -> Option<CookieRotation> {
     const INTERVAL: &str = "EDGE_COOKIE_ROTATION";
     let interval_secs = reader.secs(INTERVAL, Zero::Allowed);

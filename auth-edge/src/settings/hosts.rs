@@ -1,4 +1,4 @@
-//! Further hosts of the edge, beside the base URL's: each is an address of the product in its own right.
+//! Further hosts of the edge, next to the base URL's. Users sign in on each of them separately.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::values::host_name;
 
 const HOSTS: &str = "EDGE_HOSTS";
 
-/// Reads them: names, with a port where it is not the base URL's, or origins of the base URL's scheme.
+/// Reads names, with a port if it differs from the base URL's, or origins of the base URL's scheme.
 pub(super) fn hosts(reader: &mut Reader<'_>, base_url: &Url, providers: &ConfiguredProviders) -> Vec<String> {
     let entries = reader.list(HOSTS);
     let of_providers = providers.all.iter().flat_map(|provider| &provider.hosts);
@@ -27,7 +27,7 @@ pub(super) fn hosts(reader: &mut Reader<'_>, base_url: &Url, providers: &Configu
             reader.wrong(
                 HOSTS,
                 format!(
-                    "{entry:?} is no host: write names such as wiki.example.com, with a port where it is another than that of \
+                    "{entry:?} is not a host: write names such as wiki.example.com, with a port if it differs from that of \
                      EDGE_BASE_URL; the scheme is {}",
                     base_url.scheme()
                 ),
@@ -37,7 +37,7 @@ pub(super) fn hosts(reader: &mut Reader<'_>, base_url: &Url, providers: &Configu
         if !seen.insert(origin) {
             reader.wrong(
                 HOSTS,
-                format!("{entry:?} is there twice, here, in EDGE_BASE_URL or among the hosts of a provider"),
+                format!("{entry:?} appears twice: here, in EDGE_BASE_URL or in the hosts of a provider"),
             );
         }
         hosts.push(host);
@@ -48,7 +48,7 @@ pub(super) fn hosts(reader: &mut Reader<'_>, base_url: &Url, providers: &Configu
             if host != domain && !host.ends_with(&format!(".{domain}")) {
                 reader.wrong(
                     HOSTS,
-                    format!("{host:?} is not below EDGE_COOKIE_DOMAIN: browsers would take no session cookie from it"),
+                    format!("{host:?} is not below EDGE_COOKIE_DOMAIN: browsers reject its cookie"),
                 );
             }
         }
@@ -56,7 +56,7 @@ pub(super) fn hosts(reader: &mut Reader<'_>, base_url: &Url, providers: &Configu
     hosts
 }
 
-/// The hosts of the edge, as rules of the route table name them: without ports.
+/// The hosts of the edge without ports, as the route table names them.
 pub(super) fn of_rules(base_url: &Url, hosts: &[String], providers: &ConfiguredProviders) -> Vec<String> {
     let of_providers = providers.all.iter().flat_map(|provider| &provider.hosts);
     let named = hosts.iter().chain(of_providers).map(String::as_str);
@@ -68,14 +68,14 @@ pub(super) fn of_rules(base_url: &Url, hosts: &[String], providers: &ConfiguredP
         .collect()
 }
 
-/// Whether it is a name, and a port at most.
+/// Whether the text is a name, with at most a port.
 fn is_plain(host: &str) -> bool {
     let name = host_name::parse(host);
     let rest = name.as_deref().and_then(|name| host.strip_prefix(name));
     rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| !port.is_empty()))
 }
 
-/// The address a host is reached at; a host without a port has the base URL's.
+/// The origin of a host. A host without a port has the base URL's port.
 fn origin(base_url: &Url, host: &str) -> Option<String> {
     let mut url = Url::parse(&format!("{}://{host}/", base_url.scheme())).ok()?;
     if !host.trim_end_matches(']').contains(':') {

@@ -1,4 +1,4 @@
-//! The setting of how the edge's own pages look.
+//! The setting for the look of the edge's own pages.
 
 use chassis::settings::Reader;
 

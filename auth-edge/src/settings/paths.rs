@@ -1,6 +1,6 @@
-//! Paths of routes among the settings.
+//! Settings with the paths of routes.
 
-/// Whether it is a path that needs no escapes: segments of unreserved characters (RFC 3986, section 2.3).
+/// Whether a path needs no escapes: its segments have only unreserved characters (RFC 3986, section 2.3).
 pub(super) fn is_plain_path(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_' | b'.' | b'~');
     let segments = path.split('/').skip(1);

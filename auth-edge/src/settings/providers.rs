@@ -1,4 +1,4 @@
-//! What the edge requires of providers' settings beyond what each provider's own validation does.
+//! Checks of providers' settings against the edge's other settings.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(super) fn callback_path(providers: &ConfiguredProviders, provider: &Configur
     }
 }
 
-/// Where signing in begins and comes back to.
+/// The paths of the login route and of all callbacks.
 pub(super) fn own_paths(providers: &ConfiguredProviders, login_path: &str) -> Vec<String> {
     let callbacks = providers
         .all
@@ -29,7 +29,7 @@ pub(super) fn own_paths(providers: &ConfiguredProviders, login_path: &str) -> Ve
     std::iter::once(login_path.to_owned()).chain(callbacks).collect()
 }
 
-/// Judges the providers by what else is configured.
+/// Checks the providers against the edge's other settings.
 pub(super) fn judge(
     reader: &mut Reader<'_>,
     providers: &ConfiguredProviders,
@@ -63,7 +63,7 @@ pub(super) fn judge(
             );
         }
     }
-    // Such a token is of no use to whoever does not hold the key.
+    // Other programs cannot use a bound token, because they lack the key.
     let bound = providers
         .settings()
         .any(|settings| settings.credentials.dpop_key.is_some());
@@ -71,7 +71,7 @@ pub(super) fn judge(
         if bound && reader.flag(name) {
             reader.wrong(
                 name,
-                "cannot be on with OIDC_DPOP=on: the token is bound to a key that stays here",
+                "cannot be on with OIDC_DPOP=on: other programs cannot use a token that is bound to a key",
             );
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn judge(
         );
     }
     let mut seen = BTreeSet::from([login_path.to_owned()]);
-    // What else lies below the base path has an address of its own; a callback there is recognised by its first segment.
+    // Other paths below the base path have their own routes. A callback there is known by its first segment.
     let is_taken = |path: &str| {
         path != CALLBACK_PATH
             && (is_fixed(path) || is_reserved(&segments(path)) && !path.starts_with(CALLBACK_PATH))
@@ -95,7 +95,7 @@ pub(super) fn judge(
         if providers.listed && (own || !seen.insert(path.clone())) {
             reader.wrong(
                 PROVIDERS,
-                format!("provider {:?}: the callback {path:?} is another route of ours: give it a path of its own", provider.id),
+                format!("provider {:?}: the callback {path:?} is another route of the edge: set another callback_path", provider.id),
             );
         }
     }

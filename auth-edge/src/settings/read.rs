@@ -1,4 +1,4 @@
-//! Reads and judges the settings: every mistake is named at once.
+//! Reads and validates the settings. Every mistake is reported at once.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -23,14 +23,14 @@ use crate::values::allowed_parameters::AllowedParameter;
 use crate::values::forwarded::TrustedProxies;
 use crate::values::reserved::is_fixed;
 
-/// Longest transaction: the cookie's state must not be kept for long.
+/// Longest sign-in: the state in the cookie must expire soon.
 const MAX_TRANSACTION_SECS: u64 = 86_400;
 
-/// Longest time a session is remembered: a session's use is written down no sooner.
+/// Longest cache time of a session: the session service learns of a session's use only after it.
 const MAX_SESSION_CACHE_SECS: u64 = 60;
 
-/// What a head of forward auth's may be long, in bytes: not less than the identity and a cookie take, nor more than the largest
-/// buffer that proxies are given.
+/// Limits of the head of forward auth answers, in bytes: at least what the identity and a cookie need, at most
+/// the largest buffer of common proxies.
 const CHECK_HEAD_BYTES: RangeInclusive<usize> = 2_048..=65_536;
 
 /// Reads all settings of the edge.
@@ -47,7 +47,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     if check_authorization && trusted_proxies.is_empty() && ext_authz_listen.is_none() {
         reader.wrong(
             "EDGE_CHECK_AUTHORIZATION",
-            "needs EDGE_TRUSTED_PROXIES or EDGE_EXT_AUTHZ_LISTEN: nobody else is given the access token",
+            "needs EDGE_TRUSTED_PROXIES or EDGE_EXT_AUTHZ_LISTEN: only these proxies receive the access token",
         );
     }
     let cookie = cookie(reader, secure);
@@ -138,7 +138,7 @@ fn session_cache(reader: &mut Reader) -> Duration {
     if secs > MAX_SESSION_CACHE_SECS {
         reader.wrong(
             "EDGE_SESSION_CACHE_SECS",
-            "must be at most 60: use is noticed no sooner",
+            "must be at most 60: the session service learns of a session's use only after this time",
         );
     }
     Duration::from_secs(secs)
@@ -149,7 +149,7 @@ fn listen(reader: &mut Reader) -> SocketAddr {
     if off {
         reader.wrong(
             "EDGE_LISTEN",
-            "must be an address and a port; the edge has nothing to do without one",
+            "must be an address and a port: without them the edge has no purpose",
         );
     }
     reader
@@ -162,7 +162,7 @@ fn auth_path(reader: &mut Reader, name: &str) -> String {
     if !is_plain_path(&path) {
         reader.wrong(name, "must be a plain path such as /api/auth/login");
     } else if is_fixed(&path) {
-        reader.wrong(name, format!("{path:?} is another route of ours"));
+        reader.wrong(name, format!("{path:?} is another route of the edge"));
     }
     path
 }
@@ -189,7 +189,7 @@ fn login_parameters(reader: &mut Reader) -> Vec<AllowedParameter> {
 fn claim_filter(reader: &mut Reader) -> Vec<String> {
     let names = reader.list("EDGE_CLAIM_FILTER");
     if names.iter().any(|name| name == "sub") {
-        reader.wrong("EDGE_CLAIM_FILTER", "must not hold sub: it names the person");
+        reader.wrong("EDGE_CLAIM_FILTER", "must not contain sub: it names the user");
     }
     names
 }
@@ -211,7 +211,7 @@ fn trusted_proxies(reader: &mut Reader) -> Vec<IpNet> {
     if networks.len() != entries.len() {
         reader.wrong(
             "EDGE_TRUSTED_PROXIES",
-            "must hold networks such as 10.0.0.0/8 or single addresses; the whole internet cannot be trusted",
+            "must contain only networks such as 10.0.0.0/8 or single addresses, not the whole internet",
         );
     }
     networks

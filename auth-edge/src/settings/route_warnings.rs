@@ -1,6 +1,6 @@
-//! Warnings about a route table that works and does not do what its author wants. The edge starts, and `--check-config` prints them.
+//! Warnings about valid route tables with likely mistakes. The edge starts; `--check-config` prints the warnings.
 //!
-//! Deliberately absent: whether an upstream answers. It may start later.
+//! Deliberately absent: a check whether an upstream answers. It may start later.
 
 use chassis::settings::Reader;
 
@@ -8,7 +8,7 @@ use crate::route_table::{RouteTable, Upstream};
 
 const ROUTES: &str = "EDGE_ROUTES";
 
-/// Warns of folders that are not there.
+/// Warns of missing folders.
 pub(super) fn warn(reader: &mut Reader<'_>, table: &RouteTable) {
     for route in table.routes.all() {
         if let Upstream::Directory(folder) = &route.upstream
@@ -18,7 +18,7 @@ pub(super) fn warn(reader: &mut Reader<'_>, table: &RouteTable) {
             reader.warn(
                 ROUTES,
                 format!(
-                    "route {name:?}: the folder {folder} is not there, so every request gets 404 until it is"
+                    "route {name:?}: the folder {folder} does not exist. Until it does, the edge answers 404"
                 ),
             );
         }
@@ -31,7 +31,7 @@ mod tests {
 
     use crate::settings::{SERVICE, read};
 
-    /// What the start warns of with this route table.
+    /// The warnings of a start with this route table.
     fn warnings(table: &str) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("dist")).unwrap();
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(
             warnings(&missing),
             [
-                "EDGE_ROUTES: route \"/*\": the folder FOLDER/disk is not there, so every request gets 404 until it is"
+                "EDGE_ROUTES: route \"/*\": the folder FOLDER/disk does not exist. Until it does, the edge answers 404"
             ]
         );
         let file = APP.replace("/dist", "/routes.toml");

@@ -1,4 +1,4 @@
-//! Settings of the way to the session service: its addresses, whom to trust there, and who we are.
+//! Settings of the connection to the session service: its addresses, the authorities to trust, our certificate.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,19 +16,19 @@ const AUTHORITIES: &str = "EDGE_SESSION_SVC_CA_FILE";
 const CERTIFICATE: &str = "EDGE_SESSION_SVC_CERT_FILE";
 const KEY: &str = "EDGE_SESSION_SVC_KEY_FILE";
 
-/// Where the session service is and how to speak to it.
+/// The address of the session service, and its TLS files.
 #[derive(Clone, Debug)]
 pub struct SessionServiceSettings {
-    /// Its addresses.
+    /// The addresses.
     pub addresses: Vec<String>,
-    /// Authority that its certificate has to come from.
+    /// Authorities to trust.
     pub(crate) ca: Option<PathBuf>,
     /// Our certificate and key.
     pub(crate) identity: Option<(PathBuf, PathBuf)>,
 }
 
 impl SessionServiceSettings {
-    /// A client of it, as far as settings say.
+    /// The settings of a client of the session service.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -58,15 +58,15 @@ fn addresses(reader: &mut Reader<'_>) -> Vec<String> {
     let addresses = reader.list(ADDRESSES);
     let fits = |text: &String| Url::parse(text).is_ok_and(|url| is_origin(&url));
     if addresses.is_empty() || !addresses.iter().all(fits) {
-        reader.wrong(ADDRESSES, "must hold URLs such as http://session-svc:50051");
+        reader.wrong(ADDRESSES, "must contain URLs such as http://session-svc:50051");
         return Vec::new();
     }
     addresses
 }
 
-/// Makes a client once, as the start does: what it refuses is a mistake too and not a crash later.
+/// Creates a client, as the start does, so that its errors are reported as mistakes.
 fn try_out(reader: &mut Reader<'_>, settings: &SessionServiceSettings) {
-    // Its files were read a moment ago.
+    // The files were checked above.
     let Ok(client) = settings.client() else { return };
     if let Err(error) = SessionClient::new(client) {
         let name = match error {

@@ -1,4 +1,4 @@
-//! Settings of what lies behind the edge, and how much of it is let through at once.
+//! Settings of the upstreams, and limits of the requests in progress.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -18,24 +18,24 @@ use crate::route_table::file::{self, RouteFileContext};
 /// Streams of a browser's HTTP/2 connection at once (RFC 9113, section 6.5.2, recommends no fewer).
 pub(crate) const STREAMS_MAX: u32 = 100;
 
-/// The longest silence within a request's body: a client that uploads sends something every few round trips, also where packets are lost.
+/// The longest pause within a request's body. Uploads send something every few round trips despite packet loss.
 pub(super) const BODY_SILENCE: Duration = Duration::from_secs(30);
 
-/// The largest request body passed on, in bytes, where its route says nothing (`max_body`).
+/// The largest request body that the edge proxies, in bytes, unless the route sets `max_body`.
 const BODY_BYTES_MAX: u64 = 1 << 30;
 
-/// Memory for one request that is worked on, in bytes: those that take most, with their upstream, take half of it.
+/// Memory per request in progress, in bytes. The most expensive requests use half of it, with their upstream.
 const MEMORY_OF_REQUEST: u64 = 256 * 1024;
 
-/// Fewer requests at once serve nobody, and more are no use to the upstreams of one process.
+/// Limits of the requests in progress: fewer are of no use, and one process's upstreams cannot use more.
 const REQUESTS: RangeInclusive<usize> = 64..=4_096;
 
-/// Keys of assertions.
+/// The keys that sign assertions.
 #[derive(Clone, Debug)]
 pub(crate) struct AssertionSettings {
-    /// The file of keys, to follow its changes.
+    /// The file with the keys, to follow its changes.
     pub(crate) file: PathBuf,
-    /// The keys as they were at the start.
+    /// The keys at start.
     pub(crate) keys: Arc<ClientKeys>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn upstreams(reader: &mut Reader<'_>) -> UpstreamSettings {
     }
 }
 
-/// How many requests may be worked on at once in the memory there is.
+/// Most requests in progress that fit into the available memory.
 pub(super) fn requests() -> usize {
     requests_within(memory::available().map(|memory| memory.bytes))
 }
@@ -69,7 +69,7 @@ pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
     Some(AssertionSettings { file, keys })
 }
 
-/// The route table; its mistakes are mistakes of the setting.
+/// Reads the route table. Its mistakes are mistakes of the setting.
 pub(super) fn routes(reader: &mut Reader<'_>, around: &RouteFileContext) -> RouteTable {
     let Some(path) = reader.path("EDGE_ROUTES") else {
         return RouteTable::default();

@@ -1,4 +1,4 @@
-//! What a configuration may say, and that every mistake is named at once without giving a secret away.
+//! Valid and invalid settings. Every mistake is reported at once, and no message contains a secret.
 
 use chassis::secret::Secret;
 use chassis::settings::Source;
@@ -417,15 +417,15 @@ fn further_hosts_are_names_that_are_there_once() {
     );
     for (value, why) in [
         ("http://b.example", "the scheme is https"),
-        ("b.example/x", "is no host"),
-        ("*.example", "is no host"),
-        ("b.example.", "is no host"),
-        ("b.example.:443", "is no host"),
-        ("b.example:", "is no host"),
-        ("b.example:port", "is no host"),
-        ("u@b.example", "is no host"),
-        ("app.example", "is there twice"),
-        ("b.example, B.example:443", "is there twice"),
+        ("b.example/x", "is not a host"),
+        ("*.example", "is not a host"),
+        ("b.example.", "is not a host"),
+        ("b.example.:443", "is not a host"),
+        ("b.example:", "is not a host"),
+        ("b.example:port", "is not a host"),
+        ("u@b.example", "is not a host"),
+        ("app.example", "appears twice"),
+        ("b.example, B.example:443", "appears twice"),
     ] {
         let wrong = hosts(value).unwrap_err();
         assert!(
