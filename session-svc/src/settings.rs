@@ -1,6 +1,6 @@
-//! The session service's settings: names, defaults, the manual, and the judgement on them.
+//! The session service's settings: names, defaults, manual and validation.
 //!
-//! Invariants: every wrong setting is named at once; what is not built has no setting; no message holds a key.
+//! Invariants: every wrong setting is reported at once; only existing features have settings; messages hold no key.
 
 mod kept;
 pub mod signals;
@@ -159,52 +159,52 @@ static LIMITS: Topic = Topic {
     )],
 };
 
-/// Durations are given in seconds and kept in milliseconds.
+/// Settings are in seconds, the fields in milliseconds.
 const SECOND_MS: u64 = 1_000;
 
-/// How long other replicas wait for one that died while it refreshed. Shorter in debug builds, because chaos kills holders and bounds
-/// how long anybody may wait.
+/// How long other replicas wait for a replica that died during a refresh. Debug builds wait less, because chaos
+/// tests kill replicas and limit the wait of callers.
 const REFRESH_LEASE: Duration = if cfg!(debug_assertions) {
     Duration::from_secs(3)
 } else {
     refresh::LEASE
 };
 
-/// What the service runs with.
+/// All settings of the service.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where gRPC is answered.
+    /// The address for gRPC calls.
     pub listen: SocketAddr,
     /// TLS on that address.
     pub tls: Option<TlsFiles>,
-    /// The list of who may call what, and its file, to follow its changes; `None` for everyone who can open a connection.
+    /// Which caller may call what, and the file to follow; `None` allows every client that can connect.
     pub callers: Option<(PathBuf, Policy)>,
-    /// Where sessions are kept.
+    /// Where sessions are stored.
     pub store: StoreSettings,
-    /// The file the store's address came from, to follow its changes.
+    /// The file that contains the store's address, to follow its changes.
     pub(crate) store_file: Option<PathBuf>,
-    /// Keys sessions are encrypted with; none only for a store that ends with the process.
+    /// Keys that encrypt sessions. Only the store in memory needs none.
     pub keys: Vec<Secret<String>>,
-    /// The file the keys came from, to follow its changes.
+    /// The file that contains the keys, to follow its changes.
     pub(crate) keys_file: Option<PathBuf>,
     /// How long sessions live.
     pub lifetime: Lifetime,
-    /// Bounds of the use cases.
+    /// Limits of the use cases.
     pub limits: SessionLimits,
     /// The providers.
     pub providers: ConfiguredProviders,
     /// Trusted transmitters of security events.
     pub transmitters: Option<TransmittersFile>,
-    /// Receivers of events of endings.
+    /// Receivers of events about ended sessions.
     pub receivers: Option<Receivers>,
 }
 
-/// Reads and judges all settings.
+/// Reads and validates all settings.
 pub fn read(reader: &mut Reader<'_>) -> Settings {
     let providers = provider_settings::read(reader);
     let listen = reader.socket_addr("SESSION_LISTEN");
     if listen.is_none() && reader.text("SESSION_LISTEN").eq_ignore_ascii_case("off") {
-        reader.wrong("SESSION_LISTEN", "cannot be off: nobody could call");
+        reader.wrong("SESSION_LISTEN", "cannot be off: no client could call");
     }
     let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
     let tls = listener_tls(reader, listen);
@@ -258,13 +258,13 @@ fn lifetime(reader: &mut Reader<'_>) -> Lifetime {
     }
 }
 
-/// The list of callers; its mistakes are mistakes of the setting.
+/// Reads the list of callers. Its mistakes are mistakes of the setting.
 fn callers(reader: &mut Reader<'_>) -> Option<(PathBuf, Policy)> {
     let path = reader.path("SESSION_CALLERS")?;
     if reader.path("SESSION_CLIENT_CA_FILE").is_none() {
         reader.wrong(
             "SESSION_CALLERS",
-            "needs SESSION_CLIENT_CA_FILE: callers are known by their certificates",
+            "needs SESSION_CLIENT_CA_FILE: certificates identify the callers",
         );
     }
     let policy = reader.toml_file("SESSION_CALLERS", &path, callers::parse)?;
@@ -289,7 +289,7 @@ fn listener_tls(reader: &mut Reader<'_>, listen: SocketAddr) -> Option<TlsFiles>
     }
     let (certificate, key) = pair?;
     if client_ca.is_none() && !listen.ip().is_loopback() {
-        reader.warn(CLIENT_CA, "is not set: anyone who reaches the address may call");
+        reader.warn(CLIENT_CA, "is not set: anyone who reaches it may call");
     }
     Some(TlsFiles {
         certificate,

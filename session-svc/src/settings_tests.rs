@@ -205,7 +205,7 @@ fn a_list_of_callers_needs_mutual_tls() {
     for without in [&[][..], &tls[..2], &[("SESSION_INSECURE", "true")]] {
         let wrong = settings(&[without, &[list]].concat()).unwrap_err().to_string();
         assert!(
-            wrong.contains("needs SESSION_CLIENT_CA_FILE: callers are known by their certificates"),
+            wrong.contains("needs SESSION_CLIENT_CA_FILE: certificates identify the callers"),
             "{wrong}"
         );
     }

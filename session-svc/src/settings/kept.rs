@@ -1,4 +1,4 @@
-//! Where sessions are kept and what they are sealed with.
+//! The settings of the store and of the keys that encrypt sessions.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::vault::KeyRing;
 
 const STORE: &str = "SESSION_STORE";
 
-/// Reads and judges where sessions are kept, the keys they are sealed with, and the file the keys came from.
+/// Reads and validates the store, the keys that encrypt sessions, and the file with the keys.
 pub(crate) fn store_and_keys(
     reader: &mut Reader<'_>,
 ) -> (StoreSettings, Vec<Secret<String>>, Option<PathBuf>) {
@@ -29,7 +29,7 @@ pub(crate) fn store_and_keys(
     if keys.is_empty() && !matches!(store, StoreSettings::Memory) {
         reader.wrong(
             "SESSION_ENCRYPTION_KEY",
-            "is required for a store that outlives the process: make one with `openssl rand -hex 32`",
+            "is required, except with the store memory:. Create a key with `openssl rand -hex 32`",
         );
     }
     if !keys.is_empty()
@@ -40,7 +40,7 @@ pub(crate) fn store_and_keys(
     (store, keys, keys_file)
 }
 
-/// Names what is wrong with the files the store needs. Its engine is not asked: it may be down, or be serving.
+/// Reports mistakes in the files of the store. Does not contact the store: it may be down, or in use.
 pub(super) fn judge_files(reader: &mut Reader<'_>, store: &StoreSettings) {
     if let StoreSettings::Redis(settings) = store
         && let Some(files) = &settings.tls
@@ -53,7 +53,7 @@ pub(super) fn judge_files(reader: &mut Reader<'_>, store: &StoreSettings) {
     }
 }
 
-/// The store's client judges its certificates at the first connection: here they are judged as our own are.
+/// Checks the certificates like our own. The store's client would check them only when it connects.
 fn certificates_fit(reader: &mut Reader<'_>, files: &TlsSettings) -> bool {
     let ca = files.ca_file.as_ref();
     let authorities = ca.is_none_or(|ca| tls::judge_authorities(reader, STORE, ca));

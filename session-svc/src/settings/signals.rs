@@ -1,4 +1,4 @@
-//! Transmitters of security events, and receivers of ours: one file for both directions.
+//! One file for both directions: transmitters of security events, and receivers of ours.
 
 mod fields;
 mod receivers;
@@ -25,12 +25,12 @@ pub(super) static TOPIC: Topic = Topic {
     )],
 };
 
-/// What the file says of both directions.
+/// The contents of the file.
 #[derive(Debug, Default)]
 pub struct Signals {
     /// Trusted transmitters of security events.
     pub transmitters: Option<TransmittersFile>,
-    /// Receivers of events of endings.
+    /// Receivers of events about ended sessions.
     pub receivers: Option<Receivers>,
 }
 
@@ -45,19 +45,19 @@ pub fn parse(text: &str) -> Result<Signals, FileMistakes> {
             receivers: receivers::read(file),
         };
         if signals.transmitters.is_none() && signals.receivers.is_none() {
-            file.wrong("there is no partner: write a [[transmitter]] or a [[receiver]] table for each");
+            file.wrong("there is no partner: add a [[transmitter]] or a [[receiver]] table for each");
         }
         signals
     })
 }
 
-/// The file of the setting; its mistakes are mistakes of the setting.
+/// Reads the file. Its mistakes are mistakes of the setting.
 pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Signals> {
     let path = reader.path(SIGNALS)?;
     reader.toml_file(SIGNALS, &path, parse)
 }
 
-/// Has the keys of transmitters fetched through the proxy, and warns of transmitters for a provider that is not configured.
+/// Sets the proxy for fetching the keys of transmitters. Warns if a transmitter's provider is not configured.
 pub(super) fn fit_to_providers(
     reader: &mut Reader<'_>,
     file: &mut TransmittersFile,
@@ -71,7 +71,7 @@ pub(super) fn fit_to_providers(
             let (id, provider) = (&transmitter.id, &transmitter.provider);
             reader.warn(
                 SIGNALS,
-                format!("transmitter {id:?} reports on sessions of {provider}, which is not a configured provider: set provider to the issuer people sign in at"),
+                format!("transmitter {id:?} reports on sessions of {provider}, which is not configured: set provider to the issuer where users sign in"),
             );
         }
     }

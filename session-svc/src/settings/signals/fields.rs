@@ -1,4 +1,4 @@
-//! Fields of transmitters and of receivers.
+//! Fields that transmitters and receivers share.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use chassis::settings::toml_file::Value;
 use oidc::endpoint_is_secure;
 use url::Url;
 
-/// The longest id: it stands in logs and metrics.
+/// The longest id, because logs and metrics contain it.
 const MAX_ID_BYTES: usize = 32;
 
 pub(super) fn id(value: Value<'_>) -> Option<String> {
@@ -15,14 +15,14 @@ pub(super) fn id(value: Value<'_>) -> Option<String> {
     let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
     if id.len() > MAX_ID_BYTES || !id.bytes().all(plain) {
         value.wrong(format!(
-            "id {id:?} has to be a-z, 0-9, - or _, at most {MAX_ID_BYTES} of them: it stands in logs and metrics"
+            "id {id:?} has to be a-z, 0-9, - or _, at most {MAX_ID_BYTES} of them: logs and metrics contain it"
         ));
         return None;
     }
     Some(id)
 }
 
-/// A URL under https, or http on this machine.
+/// An https URL, or http on this machine.
 pub(super) fn url(value: Value<'_>) -> Option<Url> {
     let text = value.string()?;
     let url = Url::parse(&text).ok().filter(endpoint_is_secure);
@@ -32,17 +32,17 @@ pub(super) fn url(value: Value<'_>) -> Option<Url> {
     url
 }
 
-/// An issuer is compared byte by byte (SSF 1.0, section 7.1): it is kept as it is written.
+/// Keeps the issuer as written: it is compared byte by byte (SSF 1.0, section 7.1).
 pub(super) fn issuer(value: Value<'_>) -> Option<String> {
     let url = url(value)?;
     if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
-        value.wrong("an issuer has neither query nor fragment nor user");
+        value.wrong("an issuer must have no query, fragment or user");
         return None;
     }
     value.string()
 }
 
-/// A file and its text.
+/// The path and the text of a file.
 pub(super) fn file(value: Value<'_>) -> Option<(PathBuf, String)> {
     let path = PathBuf::from(value.string()?);
     let shown = path.display();

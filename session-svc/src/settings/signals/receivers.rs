@@ -10,7 +10,7 @@
 //! url = "https://files.example/signals"
 //! ```
 //!
-//! Invariant: every mistake is named at once, with its line; a file with a mistake is no file at all.
+//! Invariant: every mistake is reported at once, with its line. A file with a mistake is not used at all.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ use ssf::{SecurityEventPush, SecurityEventSigner};
 use super::fields::{file, id, issuer, url};
 use crate::transmitter::{PUSH_TIMEOUT, QUEUED_MAX, Receiver, Receivers, SubjectFormat};
 
-/// The most receivers of one file: each has a task, a lease and notes of its own.
+/// The most receivers of one file: each has its own task, lease and records.
 const MAX_RECEIVERS: usize = 100;
 
-/// Reads the receivers of the file and what their events are signed with; none if it has neither.
+/// Reads the receivers of the file and the key that signs their events; `None` if the file has neither.
 pub(super) fn read(file: &Table<'_>) -> Option<Receivers> {
     let mut ids = HashSet::new();
     let mut tables = 0;
@@ -35,7 +35,7 @@ pub(super) fn read(file: &Table<'_>) -> Option<Receivers> {
     });
     if tables == 0 {
         if file.get("issuer").or(file.get("signing_key_file")).is_some() {
-            file.wrong("there is no receiver: write a [[receiver]] table for each");
+            file.wrong("there is no receiver: add a [[receiver]] table for each");
         }
         return None;
     }
@@ -55,7 +55,7 @@ fn receiver(table: &Table<'_>, ids: &mut HashSet<String>) -> Option<Receiver> {
         && !ids.insert(id.clone())
     {
         table.wrong(format!(
-            "the id \"{id}\" is there twice: its notes are named by it"
+            "the id \"{id}\" appears twice: it names the stored records"
         ));
     }
     let audience = table.required("audience").and_then(Value::string);
@@ -96,7 +96,7 @@ fn push(table: &Table<'_>) -> Option<SecurityEventPush> {
     };
     let push = push.authorized(file(value)?.1.trim());
     if push.is_none() {
-        value.wrong("authorization_file is not the value of a header");
+        value.wrong("authorization_file does not contain a valid header value");
     }
     push
 }

@@ -100,7 +100,7 @@ url = "http://four.example"
         (7, "cannot be read"),
         (12, "subject \"phone\" is unknown"),
         (13, "colour"),
-        (14, "the id \"two\" is there twice"),
+        (14, "the id \"two\" appears twice"),
         (14, "has no url"),
         (20, "https address"),
     ];

@@ -10,7 +10,7 @@
 //! credential-change = "end"
 //! ```
 //!
-//! Invariants: every mistake is named at once, with its line; secrets are named by their files and never written into this one.
+//! Invariants: every mistake is reported at once, with its line. The file names files with secrets, never secrets.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ use ssf::TransmitterSettings;
 use super::fields::{file, id, issuer, url};
 use crate::receiver::{ConfiguredTransmitter, EventPolicy, TransmittersFile, parse_header};
 
-/// The most transmitters of one file: the service caches keys of each.
+/// The most transmitters of one file: the service caches the keys of each.
 const MAX_TRANSMITTERS: usize = 100;
 
-/// Reads the transmitters of the file and what their events do; none if it has neither.
+/// Reads the transmitters of the file and what their events do; `None` if the file has neither.
 pub(super) fn read(file: &Table<'_>) -> Option<TransmittersFile> {
     let (mut ids, mut issuers) = (BTreeSet::new(), BTreeSet::new());
     let mut tables = 0;
@@ -34,13 +34,13 @@ pub(super) fn read(file: &Table<'_>) -> Option<TransmittersFile> {
         let one = transmitter(table)?;
         if !ids.insert(one.id.clone()) {
             table.wrong(format!(
-                "id {:?} is there twice: it has to name one transmitter",
+                "id {:?} appears twice: it has to name one transmitter",
                 one.id
             ));
         }
         if !issuers.insert(one.settings.issuer.clone()) {
             table.wrong(format!(
-                "issuer {:?} is there twice: events of two transmitters differ by it",
+                "issuer {:?} appears twice: it identifies a transmitter's events",
                 one.settings.issuer
             ));
         }
@@ -49,7 +49,7 @@ pub(super) fn read(file: &Table<'_>) -> Option<TransmittersFile> {
     let policy = file.table("policy", EventPolicy::read);
     if tables == 0 {
         if policy.is_some() {
-            file.wrong("there is no transmitter: write a [[transmitter]] table for each");
+            file.wrong("there is no transmitter: add a [[transmitter]] table for each");
         }
         return None;
     }
@@ -67,7 +67,7 @@ fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
     let provider = table.get("provider").and_then(Value::string);
     let authorization = table.get("authorization_file").and_then(authorization);
     let ca_file = table.get("ca_file").and_then(file);
-    // An address that the provider has verified names the person unless the file says otherwise.
+    // By default, an email address that the provider has verified identifies the user.
     let by_email = table.get("email").and_then(Value::boolean).unwrap_or(true);
     let drafts = table.flag("drafts");
     let policy = table.table("policy", EventPolicy::read).unwrap_or_default();
@@ -89,7 +89,7 @@ fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
     })
 }
 
-/// A text, or several.
+/// One text, or a list of texts.
 fn texts(value: Value<'_>) -> Option<Vec<String>> {
     match value.as_list() {
         Some(_) => value.strings(),

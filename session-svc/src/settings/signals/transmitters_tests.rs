@@ -60,7 +60,7 @@ fn every_mistake_is_named_with_its_line() {
         ),
         (
             "[[transmitter]]\nissuer = \"https://id.example?a\"\n",
-            "neither query nor fragment",
+            "no query, fragment or user",
         ),
     ] {
         let mistakes = parse(text).unwrap_err().to_string();
@@ -72,9 +72,9 @@ fn every_mistake_is_named_with_its_line() {
 fn two_transmitters_share_neither_id_nor_issuer() {
     let twice = format!("{BARE}{BARE}");
     let mistakes = parse(&twice).unwrap_err().to_string();
-    assert!(mistakes.contains("id \"idp\" is there twice"), "{mistakes}");
+    assert!(mistakes.contains("id \"idp\" appears twice"), "{mistakes}");
     assert!(
-        mistakes.contains("issuer \"https://id.example\" is there twice"),
+        mistakes.contains("issuer \"https://id.example\" appears twice"),
         "{mistakes}"
     );
 }
