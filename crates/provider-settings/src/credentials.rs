@@ -1,4 +1,4 @@
-//! The client's credentials: which method, whether it has all it needs, and the proxy on the way to the provider.
+//! The client's credentials: the method, what it needs, and the proxy for calls to the provider.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use oidc::{ClientAuth, ClientKey, ClientKeys, ClientSecret, Credentials, DpopKey
 
 /// Shorter secrets can be guessed.
 const LEAST_SECRET_CHARS: usize = 8;
-/// Shorter secrets deserve a warning.
+/// Shorter secrets give a warning.
 const GOOD_SECRET_CHARS: usize = 32;
 
-/// Reads everything that proves who this client is; mistakes are recorded and a harmless value stands in.
+/// Reads everything that authenticates this client. After a mistake, it records it and returns a harmless value.
 pub(crate) fn credentials(reader: &mut Reader<'_>) -> Credentials {
     Credentials {
         auth: client_auth(reader).unwrap_or_default(),
@@ -21,7 +21,7 @@ pub(crate) fn credentials(reader: &mut Reader<'_>) -> Credentials {
     }
 }
 
-/// Reads the method and what belongs to it; `None` when a mistake was recorded.
+/// Reads the method and its settings; `None` if it recorded a mistake.
 fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
     let method = reader.text("OIDC_CLIENT_AUTH_METHOD");
     match method.as_str() {
@@ -39,7 +39,7 @@ fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
             let (cert_file, key_file) = (cert_file?, key_file?);
             let certificate = ("OIDC_CLIENT_CERT_FILE", cert_file.as_path());
             let key = ("OIDC_CLIENT_KEY_FILE", key_file.as_path());
-            // The client made of them would say less, and of no file.
+            // Errors of the client built from them do not name the file.
             tls::judge_pair(reader, certificate, key)
                 .then_some(ClientAuth::TlsClientAuth { cert_file, key_file })
         }
@@ -62,10 +62,10 @@ fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
     }
 }
 
-/// What a setting holds; it is a mistake if that is nothing.
+/// Returns the given value, and records a mistake if there is none.
 fn required<T>(reader: &mut Reader<'_>, name: &str, needed_by: &str, given: Option<T>) -> Option<T> {
     if given.is_none() && !reader.is_wrong(name) {
-        reader.wrong(name, format!("is required by {needed_by}"));
+        reader.wrong(name, format!("is required with {needed_by}"));
     }
     given
 }
@@ -88,7 +88,7 @@ fn secret(reader: &mut Reader<'_>, method: &str) -> Option<ClientSecret> {
     Some(ClientSecret::new(secret.into_inner()))
 }
 
-/// Keys for authorization requests, when they are signed.
+/// Keys for authorization requests, if they are signed.
 fn request_keys(reader: &mut Reader<'_>) -> Option<ClientKeys> {
     if !reader.flag("OIDC_SIGNED_REQUESTS") {
         return None;
@@ -96,7 +96,7 @@ fn request_keys(reader: &mut Reader<'_>) -> Option<ClientKeys> {
     keys(reader, "OIDC_SIGNED_REQUESTS")
 }
 
-/// The key tokens are bound to, when they are.
+/// The key that tokens are bound to, if they are.
 fn dpop_key(reader: &mut Reader<'_>) -> Option<DpopKey> {
     if !reader.choice("OIDC_DPOP", &[("on", true), ("off", false)], false) {
         return None;
@@ -110,7 +110,7 @@ fn dpop_key(reader: &mut Reader<'_>) -> Option<DpopKey> {
     key
 }
 
-/// The files of the client's keys, the one that signs first.
+/// The files of the client's keys. The first signs.
 pub(crate) fn key_files(reader: &mut Reader<'_>) -> Vec<PathBuf> {
     let files = reader.list("OIDC_CLIENT_KEY_FILE");
     files.into_iter().map(PathBuf::from).collect()
@@ -134,13 +134,13 @@ fn text(path: &Path) -> Option<String> {
     String::from_utf8(chassis::files::read_bounded(path).ok()?).ok()
 }
 
-/// The forward proxy, as all programs read it from the environment.
+/// The forward proxy, read from the environment as other programs do.
 pub(crate) fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
     let no_proxy = reader.text("NO_PROXY").replace(' ', ",");
     let members: Vec<&str> = no_proxy.split(',').map(no_proxy_member).collect();
     for member in members.iter().filter(|member| !is_no_proxy_member(member)) {
         let passed_over =
-            format!("holds {member:?}, which is no host, address or network and is passed over");
+            format!("contains {member:?}, which is not a host, address or network. It is ignored");
         reader.warn("NO_PROXY", passed_over);
     }
     let no_proxy = members.join(",");
@@ -151,7 +151,7 @@ pub(crate) fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
         .ok()
 }
 
-/// A member as other programs write it: `*.example.com` is `.example.com`, and an IPv6 address may stand in brackets.
+/// Accepts the forms of other programs: `*.example.com` is `.example.com`, and IPv6 may have brackets.
 fn no_proxy_member(member: &str) -> &str {
     let member = member.trim();
     let bare = member.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));

@@ -1,8 +1,8 @@
 //! Reads the file of several providers: `default = "ID"` and a `[[provider]]` table for each.
 //!
-//! Invariants: every mistake is named at once, with its line; a provider's settings are validated by the very rules of the
-//! plain variables; secrets are named by their files and never written into this one. Deliberately absent: settings
-//! shared by all tables, since a secret that goes to every provider is a secret of none.
+//! Invariants: every mistake is reported at once, with its line. A provider's settings have the same rules as the
+//! plain variables. The file names files with secrets, never secrets. Deliberately absent: settings that all
+//! tables share, because a secret sent to every provider is not a secret.
 
 mod table;
 
@@ -15,10 +15,10 @@ use chassis::settings::toml_file::{self, FileMistake, FileMistakes, Value};
 use crate::providers::{ConfiguredProvider, ConfiguredProviders};
 use crate::table::PROVIDERS;
 
-/// The most providers of one file: a callback and a cache of keys is kept for each.
+/// The most providers of one file: each has a callback and a cache of keys.
 const MAX_PROVIDERS: usize = 100;
 
-/// Reads the file; its mistakes are mistakes of the setting.
+/// Reads the file. Its mistakes are mistakes of the setting.
 pub(crate) fn read(reader: &mut Reader<'_>, path: &Path) -> Option<ConfiguredProviders> {
     let mut warnings = Vec::new();
     let providers = reader.toml_file(PROVIDERS, path, |text| parse(text, &mut warnings));
@@ -37,10 +37,10 @@ fn parse(text: &str, warnings: &mut Vec<FileMistake>) -> Result<ConfiguredProvid
             table::provider(table, &mut selectors, warnings)
         });
         match named {
-            _ if tables == 0 => file.wrong("there is no provider: write a [[provider]] table for each"),
-            None if tables > 1 => file.wrong(
-                "default is required: the id of the provider that is taken when nothing names another",
-            ),
+            _ if tables == 0 => file.wrong("there is no provider: add a [[provider]] table for each"),
+            None if tables > 1 => {
+                file.wrong("default is required: the id of the provider for sign-ins that name no other")
+            }
             _ => {}
         }
         let named = named.and_then(|value| Some((value.string()?, value)));
@@ -52,31 +52,31 @@ fn parse(text: &str, warnings: &mut Vec<FileMistake>) -> Result<ConfiguredProvid
     })
 }
 
-/// Which provider applies when nothing names another.
+/// The index of the provider for sign-ins that name no other.
 fn default(id: &str, value: Value<'_>, all: &[ConfiguredProvider], selectors: &ProviderSelectors) -> usize {
-    // The table that is meant may have mistakes of its own.
+    // The named table may itself have mistakes.
     if !selectors.0.contains(&("id", id.to_owned())) {
-        value.wrong(format!("default {id:?} is the id of no provider here"));
+        value.wrong(format!("no provider in this file has the id of default, {id:?}"));
     }
     let at = all.iter().position(|provider| provider.id == id);
     at.unwrap_or_default()
 }
 
-/// What selects a provider, over all tables, by what it is.
+/// The values of all tables that select a provider, with their kinds.
 #[derive(Default)]
 struct ProviderSelectors(BTreeSet<(&'static str, String)>);
 
 impl ProviderSelectors {
-    /// Adds one. Nothing that selects a provider may select two of them.
+    /// Adds one. Each may select only one provider.
     fn add(&mut self, kind: &'static str, text: &str, value: Value<'_>) {
         if self.0.insert((kind, text.to_owned())) {
             return;
         }
         let why = if kind == "issuer_url" {
-            "two providers can never share an issuer, which is what tells their answers and sessions apart"
+            "two providers cannot share an issuer, which identifies their answers and sessions"
         } else {
             "it has to name one provider"
         };
-        value.wrong(format!("{kind} {text:?} is there twice: {why}"));
+        value.wrong(format!("{kind} {text:?} appears twice: {why}"));
     }
 }

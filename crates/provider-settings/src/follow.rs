@@ -1,6 +1,6 @@
-//! Takes over client credentials whose files change, without a restart.
+//! Reloads client credentials when their files change, without a restart.
 //!
-//! The settings are read again by the rules of the start. What is wrong with them goes to the log, and the credentials in use stay.
+//! Reads the settings again by the rules of the start. After a mistake, it logs it and keeps the old credentials.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -15,19 +15,19 @@ use oidc::{ClientAuth, RelyingParty};
 use crate::credentials::{credentials, key_files};
 use crate::table::{ONE_PROVIDER, TOPIC};
 
-/// The files the client's credentials came from.
+/// The files that contain the client's credentials.
 #[derive(Clone, Debug, Default)]
 pub struct CredentialFiles {
-    /// The settings by their variables, as they were given: a secret, or its file.
+    /// The given settings by their variables: a secret, or its file.
     given: Vec<(String, Secret<String>)>,
-    /// The certificate, where it is measured.
+    /// The metric of the certificate, if there is one.
     pub(crate) shown: Option<ShownCertificate>,
-    /// All of them, with the authorities trusted for the provider.
+    /// All files, including the authorities to trust for the provider.
     all: Vec<PathBuf>,
 }
 
 impl CredentialFiles {
-    /// Reads which files there are.
+    /// Reads the names of the files.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
         let mut paths = key_files(reader);
         let single = ["OIDC_CLIENT_CERT_FILE", "OIDC_CA_FILE", "OIDC_DPOP_KEY_FILE"];
@@ -40,7 +40,7 @@ impl CredentialFiles {
         files
     }
 
-    /// Keeps what is given to this reader. The forward proxy is given to the process and not in a provider's table.
+    /// Keeps the settings of this reader. The forward proxy is a setting of the process, not of a provider's table.
     pub(crate) fn keep_given(&mut self, reader: &mut Reader<'_>) {
         for setting in TOPIC.settings {
             if let Some(file) = reader.secret_file(setting.name) {
@@ -55,7 +55,7 @@ impl CredentialFiles {
     }
 }
 
-/// Watches the files and hands to `party` what they hold, now and whenever it changes. Needs a tokio runtime; ends with it.
+/// Watches the files and gives their contents to `party`, now and after each change. Needs a tokio runtime.
 pub fn follow(party: &RelyingParty, files: &CredentialFiles) {
     for path in files.all.clone() {
         let (party, files, paths) = (party.clone(), files.clone(), vec![path.clone()]);
@@ -70,7 +70,7 @@ pub fn follow(party: &RelyingParty, files: &CredentialFiles) {
     }
 }
 
-/// What audit records call the files of a provider's credentials; the path says which.
+/// The name of these files in audit records, which also contain the path.
 const CREDENTIALS: &str = "provider credentials";
 
 fn reload(party: &RelyingParty, files: &CredentialFiles) -> Result<(), Box<dyn Error>> {

@@ -1,9 +1,9 @@
-//! How the file calls what the plain variables call `OIDC_…`.
+//! The keys in the file for the plain variables `OIDC_…`.
 
 use crate::table::{PREFIX, PROVIDER_NAME, TOPIC, is_of_one_provider};
 
-/// The key of a variable, as if it were no secret: `OIDC_CLIENT_ID` is `client_id`. Inside a provider's own table `name` needs no
-/// word for whose it is.
+/// The key of a variable that is not a secret: `OIDC_CLIENT_ID` is `client_id`, and `OIDC_PROVIDER_NAME` only
+/// `name`, because it is in the provider's table.
 pub(crate) fn key(name: &str) -> String {
     if name == PROVIDER_NAME {
         return "name".to_owned();
@@ -11,7 +11,7 @@ pub(crate) fn key(name: &str) -> String {
     name.strip_prefix(PREFIX).unwrap_or(name).to_ascii_lowercase()
 }
 
-/// The key the file has for it: secrets are given by their file.
+/// The key of a variable in the file. Secrets have the key of their file.
 pub(crate) fn file_key(name: &str) -> String {
     let secret = TOPIC
         .settings
@@ -21,7 +21,7 @@ pub(crate) fn file_key(name: &str) -> String {
     if secret { format!("{key}_file") } else { key }
 }
 
-/// A message about variables as one about keys.
+/// Replaces variables by keys in a message.
 pub(crate) fn with_keys(text: &str) -> String {
     let mut names: Vec<(String, String)> = Vec::new();
     for setting in TOPIC

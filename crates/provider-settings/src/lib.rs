@@ -1,9 +1,9 @@
-//! The settings that describe the identity provider, the same for every service that speaks to it.
+//! The settings of the identity provider, the same for every service that calls it.
 //!
-//! Invariants: [`read()`] validates everything that concerns the provider and names every mistake at once; no message
-//! holds a secret. The services put [`TOPIC`] into their tables and call [`read()`]; [`follow()`] takes over
-//! credentials whose files change. There is one provider by plain variables, or several by a file of tables
-//! with the same settings, validated by the same rules. [`checkup`] asks the provider whether they fit.
+//! Invariants: [`read()`] validates everything about the provider and reports every mistake at once. No message
+//! contains a secret. The services put [`TOPIC`] into their tables and call [`read()`]. [`follow()`] reloads
+//! credentials when their files change. Plain variables describe one provider, and a file of tables several, with
+//! the same settings and rules. [`checkup`] asks the provider whether the settings fit.
 
 pub mod checkup;
 mod credentials;

@@ -1,4 +1,4 @@
-//! How long requests to each provider take, and how they end; until when the certificates count that providers are shown.
+//! Metrics: duration and outcome of requests to each provider, and expiry of our certificates for providers.
 
 use chassis::tls::CertificateMetrics;
 use oidc::ClientAuth;
@@ -6,17 +6,17 @@ use prometheus::{HistogramOpts, HistogramVec, Registry};
 
 use crate::ConfiguredProviders;
 
-/// Bounds of the histogram, in seconds: a fast provider answers in tens of milliseconds, people wait five seconds, and a refresh is given
-/// up after twenty, unless settings say otherwise.
+/// Bounds of the histogram, in seconds. A fast provider answers in tens of milliseconds. By default, sign-ins wait
+/// five seconds and refreshes twenty.
 const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 15.0, 30.0,
 ];
 
-/// Measures requests to these providers, and the certificates they are shown, into the registry, from when what speaks to them is made of their settings. There are as many
-/// labels as providers, endpoints in a provider's metadata and outcomes.
+/// Adds metrics for requests to these providers, and for our certificates, to the registry. Call it before clients
+/// are built from the settings. The labels are bounded by the providers, their endpoints and the outcomes.
 ///
 /// # Errors
-/// They are measured already.
+/// The registry has these metrics already.
 pub fn measure(
     providers: &mut ConfiguredProviders,
     registry: &Registry,

@@ -13,10 +13,10 @@ use url::Url;
 use crate::credentials::credentials;
 use crate::table::{ENDPOINTS, METADATA_URL, PROVIDER_NAME};
 
-/// More tolerance than this would make expiry meaningless.
+/// More tolerance would make expiry meaningless.
 const MAX_CLOCK_TOLERANCE_SECS: u64 = 300;
 
-/// A provider's name stands in buttons and sentences.
+/// The longest name: buttons and sentences contain it.
 const MAX_NAME_CHARS: usize = 64;
 
 /// Reads the settings of one provider.
@@ -81,10 +81,10 @@ fn issuer(reader: &mut Reader<'_>) -> String {
     issuer
 }
 
-/// Where a person's groups are read.
+/// The member for the address of a user's groups.
 const GROUPS: &str = "groups";
 
-/// The members of the metadata whose addresses may be replaced.
+/// The members of the metadata whose addresses the setting may replace.
 const MEMBERS: [&str; 5] = [
     "authorization_endpoint",
     "token_endpoint",
@@ -93,7 +93,7 @@ const MEMBERS: [&str; 5] = [
     "end_session_endpoint",
 ];
 
-/// Reads the addresses that replace those of the metadata, and the one of groups.
+/// Reads the addresses that replace those of the metadata, and the address of groups.
 fn read_endpoints(reader: &mut Reader<'_>, settings: &mut ProviderSettings) {
     let mut seen: Vec<String> = Vec::new();
     for entry in reader.list(ENDPOINTS) {
@@ -119,7 +119,7 @@ fn read_endpoints(reader: &mut Reader<'_>, settings: &mut ProviderSettings) {
     }
 }
 
-/// An address of the provider. It may have a query, as some providers' have.
+/// Validates an address of the provider. A query is allowed, because some providers need it.
 fn judged(reader: &mut Reader<'_>, name: &str, url: Url) -> Url {
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
         reader.wrong(name, "must contain neither credentials nor a fragment");
@@ -143,7 +143,7 @@ fn tenants(reader: &mut Reader<'_>, issuer: &str) -> Option<TenantRule> {
         if !ids.iter().all(plain) {
             reader.wrong(
                 NAME,
-                "must be * or ids of tenants, such as 9188040d-6c67-4c5b-b112-36a304b66dad",
+                "must be * or tenant ids, such as 9188040d-6c67-4c5b-b112-36a304b66dad",
             );
         }
         AllowedTenants::Listed(ids)
@@ -152,17 +152,17 @@ fn tenants(reader: &mut Reader<'_>, issuer: &str) -> Option<TenantRule> {
     if rule.is_none() {
         reader.wrong(
             NAME,
-            "is for an OIDC_ISSUER_URL for many tenants, such as https://login.microsoftonline.com/organizations/v2.0; leave it out for one tenant",
+            "needs an OIDC_ISSUER_URL for many tenants, such as https://login.microsoftonline.com/organizations/v2.0. Remove it for a single tenant",
         );
     }
     rule
 }
 
-/// Microsoft Graph, by which an access token that Entra ID issues without a resource of its own reads its person's groups.
+/// Microsoft Graph. An access token that Entra ID issues without a resource reads the user's groups there.
 const GRAPH: &str =
     "https://graph.microsoft.com/v1.0/me/transitiveMemberOf/microsoft.graph.group?$select=id&$top=999";
 
-/// Where a person's groups are read. No other provider's token goes to Microsoft unless an operator says so.
+/// The default address of a user's groups. Only Entra ID's tokens go to Microsoft, unless an operator sets it.
 fn graph(issuer: &str) -> Option<Url> {
     let is_entra = Url::parse(issuer).is_ok_and(|url| url.host_str() == Some("login.microsoftonline.com"));
     is_entra.then(|| Url::parse(GRAPH).ok()).flatten()
@@ -190,7 +190,7 @@ fn algorithms(reader: &mut Reader<'_>) -> AcceptedAlgorithms {
         Err(UnknownAlgorithm) => {
             reader.wrong(
                 NAME,
-                format!("must be auto alone, or names, never none: one of them {UnknownAlgorithm}"),
+                format!("must be only auto, or names except none: one of them {UnknownAlgorithm}"),
             );
             AcceptedAlgorithms::Auto
         }
@@ -215,7 +215,7 @@ fn authorization_params(reader: &mut Reader<'_>) -> Vec<(String, String)> {
             Some((name, _)) if PROTOCOL_PARAMETERS.contains(&name) => {
                 reader.wrong(
                     "OIDC_AUTHORIZATION_PARAMS",
-                    format!("must not set {name}, which the protocol sets"),
+                    format!("must not contain {name}, which the protocol sets"),
                 );
             }
             Some(("max_age", value)) if value.parse::<u64>().is_err() => {
@@ -236,12 +236,12 @@ fn authorization_params(reader: &mut Reader<'_>) -> Vec<(String, String)> {
 fn resources(reader: &mut Reader<'_>) -> Vec<String> {
     let resources = reader.list("OIDC_RESOURCE");
     if !resources.iter().all(|text| oidc::is_resource(text)) {
-        reader.wrong("OIDC_RESOURCE", "must hold absolute URLs without a fragment");
+        reader.wrong("OIDC_RESOURCE", "must be absolute URLs without a fragment");
     }
     resources
 }
 
-/// Builds a relying party once, so that files that can not be used are mistakes too and not a crash later.
+/// Builds a relying party, so that unusable files are reported as mistakes and do not stop the start later.
 fn try_out(reader: &mut Reader<'_>, settings: &ProviderSettings) {
     let Err(error) = RelyingParty::new(settings.clone()) else {
         return;

@@ -1,40 +1,40 @@
-//! One provider, or several, each with an issuer of its own.
+//! One provider, or several with different issuers.
 
 use oidc::ProviderSettings;
 
 use crate::CredentialFiles;
 
-/// The provider that plain variables describe is known by this id.
+/// The id of the provider that plain variables describe.
 const ONLY: &str = "default";
 
 /// A provider as configured.
 #[derive(Clone, Debug)]
 pub struct ConfiguredProvider {
-    /// What it is called here: in logs, in its callback's address, as `connection` of a login.
+    /// Its name in logs, in its callback's address, and as `connection` of a login.
     pub id: String,
-    /// What is configured about it.
+    /// Its settings.
     pub settings: ProviderSettings,
-    /// The files its credentials came from, to follow their changes.
+    /// The files that contain its credentials, to follow their changes.
     pub credential_files: CredentialFiles,
-    /// Hosts that are its own, in lower case, with a port where it is not the base URL's.
+    /// Hosts that only this provider has, in lower case, with a port if it differs from the base URL's.
     pub hosts: Vec<String>,
-    /// The path of its callback, where it is not made from its id.
+    /// The path of its callback, if the file sets one. By default the path contains the id.
     pub callback_path: Option<String>,
 }
 
-/// All providers: at least one, no two of one issuer.
+/// All providers: at least one, each with its own issuer.
 #[derive(Clone, Debug)]
 pub struct ConfiguredProviders {
     /// Every provider, in the order of the file.
     pub all: Vec<ConfiguredProvider>,
-    /// Which of them applies when nothing names another.
+    /// The index of the provider for sign-ins that name no other.
     pub default: usize,
-    /// Whether a file lists them; otherwise there is the one of the plain variables.
+    /// Whether a file lists them. Otherwise plain variables describe the only one.
     pub listed: bool,
 }
 
 impl ConfiguredProviders {
-    /// The one provider of the plain variables.
+    /// The only provider, from plain variables.
     pub(crate) fn only(settings: ProviderSettings, credential_files: CredentialFiles) -> Self {
         let provider = ConfiguredProvider {
             id: ONLY.to_owned(),
@@ -50,14 +50,14 @@ impl ConfiguredProviders {
         }
     }
 
-    /// The ids a file gives them; none where plain variables describe the one there is.
+    /// The ids in the file; empty if plain variables describe the only provider.
     #[must_use]
     pub fn ids(&self) -> Vec<String> {
         let listed = self.all.iter().filter(|_| self.listed);
         listed.map(|provider| provider.id.clone()).collect()
     }
 
-    /// What is configured about each.
+    /// The settings of each.
     pub fn settings(&self) -> impl Iterator<Item = &ProviderSettings> {
         self.all.iter().map(|provider| &provider.settings)
     }

@@ -1,4 +1,4 @@
-//! Reads the settings of all providers: of one by plain variables, or of several by a file.
+//! Reads the settings of all providers: one from plain variables, or several from a file.
 
 use chassis::settings::Reader;
 use oidc::ProviderSettings;
@@ -8,7 +8,7 @@ use crate::one::one;
 use crate::table::{PROVIDERS, TOPIC, is_of_one_provider};
 use crate::{ConfiguredProviders, CredentialFiles, file};
 
-/// Reads all `OIDC_…` settings; mistakes are recorded with the reader and a harmless value stands in.
+/// Reads all `OIDC_…` settings. Records mistakes in the reader and then returns harmless values.
 pub fn read(reader: &mut Reader<'_>) -> ConfiguredProviders {
     let Some(path) = reader.path(PROVIDERS) else {
         let files = CredentialFiles::read(reader);
@@ -19,7 +19,7 @@ pub fn read(reader: &mut Reader<'_>) -> ConfiguredProviders {
             reader.wrong(
                 setting.name,
                 format!(
-                    "is given beside {PROVIDERS}: write it into the provider's table, or leave the file out"
+                    "is set next to {PROVIDERS}: write it into the provider's table, or remove {PROVIDERS}"
                 ),
             );
         }

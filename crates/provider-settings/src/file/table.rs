@@ -1,4 +1,4 @@
-//! One `[[provider]]` table: what selects the provider, and its settings, validated as the plain variables are.
+//! One `[[provider]]` table: what selects the provider, and its settings, with the rules of the plain variables.
 
 use chassis::settings::toml_file::{FileMistake, Table, Value};
 use chassis::settings::{Reader, Setting, Source};
@@ -9,10 +9,10 @@ use crate::providers::ConfiguredProvider;
 use crate::table::{ONE_PROVIDER, TOPIC, is_of_one_provider};
 use crate::{CredentialFiles, keys};
 
-/// The longest id: it stands in addresses and in every log line about the provider.
+/// The longest id, because addresses and every log line about the provider contain it.
 const MAX_ID_BYTES: usize = 32;
 
-/// A field that is a setting: its key, its value in the file, and the same as a variable.
+/// A field that is a setting: its key and value in the file, and its variable and text.
 struct Field<'a> {
     key: String,
     value: Value<'a>,
@@ -62,7 +62,7 @@ fn fields<'a>(table: &Table<'a>) -> Vec<Field<'a>> {
         if setting.secret
             && let Some(value) = table.get(&keys::key(setting.name))
         {
-            value.wrong(format!("a secret is given by its file: write {key}"));
+            value.wrong(format!("this file cannot contain secrets: write {key}"));
         }
         if let Some(value) = table.get(&key) {
             let variable = if setting.secret {
@@ -81,7 +81,7 @@ fn fields<'a>(table: &Table<'a>) -> Vec<Field<'a>> {
     fields
 }
 
-/// The text a variable would have.
+/// The value as the text of a variable.
 fn text(setting: &Setting, value: Value<'_>) -> Option<String> {
     if setting.value != "LIST" || value.as_list().is_none() {
         return value.scalar();
@@ -94,7 +94,7 @@ fn text(setting: &Setting, value: Value<'_>) -> Option<String> {
     Some(members.join(&between.to_string()))
 }
 
-/// Reads the table's settings as the plain variables are read, and reports what is wrong by the keys of the file.
+/// Reads the table's settings like plain variables, and reports mistakes by the keys of the file.
 fn validated(
     table: &Table<'_>,
     fields: &[Field<'_>],
@@ -116,10 +116,10 @@ fn validated(
         let key = keys::file_key(&mistake.name);
         let text = format!("{key}: {}", keys::with_keys(&mistake.text));
         match value_of(&key) {
-            // What stands there was no text at all, which was reported.
+            // The value is not a text, which was reported already.
             Some(field) if field.text.is_none() => {}
             Some(field) => field.value.wrong(text),
-            // That they are missing was reported.
+            // Their absence was reported already.
             None if matches!(key.as_str(), "issuer_url" | "client_id") => {}
             None => table.wrong(text),
         }
@@ -139,7 +139,7 @@ fn id(value: Value<'_>, selectors: &mut ProviderSelectors) -> Option<String> {
     let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
     if id.len() > MAX_ID_BYTES || !id.bytes().all(plain) {
         value.wrong(format!(
-            "id {id:?} has to be a-z, 0-9, - or _, at most {MAX_ID_BYTES} of them: it stands in addresses"
+            "id {id:?} has to be a-z, 0-9, - or _, at most {MAX_ID_BYTES} of them: addresses contain it"
         ));
         return None;
     }
@@ -153,7 +153,7 @@ fn hosts(value: Value<'_>, selectors: &mut ProviderSelectors) -> Vec<String> {
         let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
         if name.is_empty() || !name.bytes().all(plain) || port.parse::<u16>().is_err() {
             value.wrong(format!(
-                "host {host:?} has to be a name in lower case, with a port at most: \"partner.example.com\""
+                "host {host:?} has to be a name in lower case, optionally with a port: \"partner.example.com\""
             ));
         }
         selectors.add("host", host, value);

@@ -117,8 +117,8 @@ fn two_providers_of_one_issuer_are_a_mistake() {
     assert_eq!(
         mistakes(&text),
         [
-            "OIDC_PROVIDERS: line 15: issuer_url \"https://login.example.com\" is there twice: two providers can never \
-          share an issuer, which is what tells their answers and sessions apart"
+            "OIDC_PROVIDERS: line 15: issuer_url \"https://login.example.com\" appears twice: two providers cannot \
+          share an issuer, which identifies their answers and sessions"
         ]
     );
 }
@@ -141,7 +141,7 @@ fn what_picks_a_provider_picks_one() {
         "host \"x.example\"",
         "callback_path \"/partner/callback\"",
     ] {
-        let line = format!("{name} is there twice: it has to name one provider");
+        let line = format!("{name} appears twice: it has to name one provider");
         assert!(found.contains(&line), "{name}: {found}");
     }
 }
@@ -174,15 +174,15 @@ http_timeout_ms = "soon"
         "line 2: unknown key \"shared\"",
         "line 4: id \"Upper Case\" has to be",
         "line 5: issuer_url: must use https",
-        "line 7: a secret is given by its file: write client_secret_file",
+        "line 7: this file cannot contain secrets: write client_secret_file",
         "line 8: the provider has no issuer_url",
         "line 8: the provider has no client_id",
         "line 10: client_secret_file: must have at least 8 characters",
         "line 11: unknown key \"scop\": did you mean \"scope\"?",
-        "line 8: dpop_key_file: is required by dpop=on",
+        "line 8: dpop_key_file: is required with dpop=on",
         "line 13: host \"https://partner.example.com\" has to be",
         "line 18: client_secret_file: the file ",
-        "line 19: id_token_signing_alg: must be auto alone",
+        "line 19: id_token_signing_alg: must be only auto",
         "line 20: http_timeout_ms: must be whole milliseconds",
     ] {
         let line = format!("OIDC_PROVIDERS: {expected}");
@@ -202,7 +202,7 @@ fn a_default_is_the_id_of_one_of_them() {
         ("", "line 1: default is required"),
         (
             "default = \"nobody\"",
-            "line 1: default \"nobody\" is the id of no provider here",
+            "line 1: no provider in this file has the id of default, \"nobody\"",
         ),
         ("default = 1", "line 1: expected a text in quotes"),
     ] {
@@ -244,8 +244,8 @@ fn the_plain_variables_are_a_mistake_beside_the_file() {
     ];
     let found = read_with(folder.path(), &beside).unwrap_err();
     assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found[0].starts_with("OIDC_ISSUER_URL: is given beside OIDC_PROVIDERS"));
-    assert!(found[1].starts_with("OIDC_CLIENT_SECRET: is given beside OIDC_PROVIDERS"));
+    assert!(found[0].starts_with("OIDC_ISSUER_URL: is set next to OIDC_PROVIDERS"));
+    assert!(found[1].starts_with("OIDC_CLIENT_SECRET: is set next to OIDC_PROVIDERS"));
 }
 
 #[test]
