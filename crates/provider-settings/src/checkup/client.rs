@@ -1,9 +1,9 @@
-//! What the provider makes of this client: its secret or key, its redirect URI, its requests.
+//! Whether the provider accepts this client: its secret or key, its redirect URI, its requests.
 
 use chassis::findings::{Finding, chain};
 use oidc::{AuthorizationProbe, ClientAuth, ClientVerdict, OAuthError, ProviderError, ProviderSettings};
 
-/// What a provider answers to a request in which it may not ask anybody anything (OpenID Connect Core 3.1.2.6): it took it.
+/// Answers to an accepted request without user interaction (OpenID Connect Core, section 3.1.2.6).
 const NOBODY_THERE: [&str; 4] = [
     "login_required",
     "interaction_required",
@@ -11,7 +11,7 @@ const NOBODY_THERE: [&str; 4] = [
     "account_selection_required",
 ];
 
-/// Whether the provider believes who we are.
+/// Whether the provider accepts our credentials.
 pub(super) fn credentials(
     settings: &ProviderSettings,
     verdict: &Result<ClientVerdict, ProviderError>,
@@ -19,14 +19,16 @@ pub(super) fn credentials(
     let method = settings.credentials.auth.method();
     let refused = match verdict {
         Ok(ClientVerdict::Believed) => {
-            return Finding::fits(format!("the provider believes who we are ({method})"));
+            return Finding::fits(format!(
+                "the provider accepts the client's credentials ({method})"
+            ));
         }
         Ok(ClientVerdict::NotBelieved(error)) => error.code(),
         Err(ProviderError::ClientRefused(_, 401, _)) => "status 401",
         Ok(ClientVerdict::NotAllowed(error)) => {
             return Finding::problem(
                 format!(
-                    "the provider knows the client, which may not do this: {}",
+                    "the provider accepts the credentials, but does not allow the client this request: {}",
                     error.code()
                 ),
                 "allow the client the authorization code flow and refresh tokens, in the provider's console",
@@ -34,7 +36,7 @@ pub(super) fn credentials(
         }
         Ok(ClientVerdict::Unclear(error)) => {
             return Finding::unknown(format!(
-                "the token endpoint refused a made-up grant for another reason: {}; its log says more",
+                "the token endpoint rejected a made-up grant for another reason: {}. See the provider's log",
                 error.code()
             ));
         }
@@ -45,24 +47,23 @@ pub(super) fn credentials(
             "OIDC_CLIENT_SECRET: copy the client's secret again"
         }
         ClientAuth::PrivateKeyJwt(_) => {
-            "OIDC_CLIENT_KEY_FILE: register the public half of the first key: the client JWKS URL, which the provider has to reach, or its content; the clocks have to agree"
+            "OIDC_CLIENT_KEY_FILE: register the first public key: the client JWKS URL, which the provider has to reach, or its content; check that the clocks agree"
         }
         ClientAuth::TlsClientAuth { .. } => {
             "OIDC_CLIENT_CERT_FILE: register the certificate's subject (tls_client_auth_subject_dn)"
         }
-        ClientAuth::None => "OIDC_CLIENT_ID: a client with a secret has to show it: OIDC_CLIENT_AUTH_METHOD",
+        ClientAuth::None => {
+            "OIDC_CLIENT_ID: a client with a secret has to send it: set OIDC_CLIENT_AUTH_METHOD"
+        }
     };
     Finding::problem(
-        format!("the provider does not believe who we are ({method}): {refused}"),
-        format!(
-            "{advice}; see that OIDC_CLIENT_ID {:?} is right",
-            settings.client_id
-        ),
+        format!("the provider rejects the client's credentials ({method}): {refused}"),
+        format!("{advice}; check OIDC_CLIENT_ID {:?}", settings.client_id),
     )
 }
 
-/// Whether the provider takes the request of a sign-in and gives its answer to our redirect URI. `is_alike` says that it answers
-/// in the same way for an address that is not registered.
+/// Whether the provider accepts a sign-in request and answers to our redirect URI. `is_alike` means that it answers
+/// the same for an unregistered address.
 pub(super) fn sign_in_request(
     probe: &Result<AuthorizationProbe, ProviderError>,
     redirect_uri: &str,
@@ -71,11 +72,11 @@ pub(super) fn sign_in_request(
 ) -> Finding {
     let register = || {
         format!(
-            "register the redirect URI {redirect_uri} for this client at the provider, letter by letter; if it is, see that OIDC_CLIENT_ID is right, or what the provider's log says"
+            "register the redirect URI {redirect_uri} for this client at the provider, letter by letter; if it is registered, check OIDC_CLIENT_ID and the provider's log"
         )
     };
     let refused = |error: &OAuthError, advice: String| {
-        Finding::problem(format!("the provider refuses it: {}", described(error)), advice)
+        Finding::problem(format!("the provider rejects it: {}", described(error)), advice)
     };
     let returned = match probe {
         Ok(AuthorizationProbe::Returned(returned)) => returned.as_ref(),
@@ -89,18 +90,18 @@ pub(super) fn sign_in_request(
         }
         Ok(AuthorizationProbe::Page(..400) | AuthorizationProbe::Elsewhere) if is_alike => {
             return Finding::warning(
-                "the provider answers as it does for an address that is not registered: it does not say whether ours is",
+                "the provider answers the same for an unregistered address, so its answer does not show whether ours is registered",
                 register(),
             );
         }
         Ok(AuthorizationProbe::Page(_) | AuthorizationProbe::Elsewhere) => {
             return Finding::unknown(
-                "the provider shows a page, though it was asked to show none: sign in once to see",
+                "the provider shows a page, although the request allows none: sign in once to check",
             );
         }
-        // Told by the credentials already.
+        // The check of the credentials reports this already.
         Err(ProviderError::Refused(_, refusal)) if refusal.is_about_client() && !is_believed => {
-            return Finding::unknown("not judged: the provider does not believe who we are");
+            return Finding::unknown("not checked: the provider rejects the client's credentials");
         }
         Err(ProviderError::Refused(_, refusal)) => {
             return refused(refusal, advice(refusal).map_or_else(register, str::to_owned));
@@ -108,57 +109,55 @@ pub(super) fn sign_in_request(
         Err(error) => return Finding::unknown(chain(error)),
     };
     match returned {
-        // It arrived at the redirect URI, which is registered, so a mended address changes nothing.
+        // The answer arrived at the redirect URI, so that is registered, and another address would not help.
         Some(error) if !NOBODY_THERE.contains(&error.code()) => match advice(error) {
             Some(advice) => refused(error, advice.to_owned()),
             None => Finding::unknown(format!(
-                "the redirect URI is registered; a request in which nobody may be asked is refused: {}; sign in once to see",
+                "the redirect URI is registered; the provider rejects a request without user interaction: {}. Sign in once to check",
                 described(error)
             )),
         },
-        _ => Finding::fits("taken; the redirect URI is registered"),
+        _ => Finding::fits("accepted; the redirect URI is registered"),
     }
 }
 
-/// The code of an error, and what the provider says to it.
+/// The code of an error, and the provider's description.
 fn described(error: &OAuthError) -> String {
     let description = error.description().map(|text| format!(" ({text})"));
     format!("{}{}", error.code(), description.unwrap_or_default())
 }
 
-/// What mends a request that is refused with this code, if the code says so.
+/// How to fix a request that the provider rejects with this code, if the code shows it.
 fn advice(error: &OAuthError) -> Option<&'static str> {
     Some(match error.code() {
-        "invalid_scope" => {
-            "OIDC_SCOPE: leave out what the client may not ask for, or allow it at the provider"
-        }
-        "invalid_target" => "OIDC_RESOURCE: leave out what the provider does not know, or register it there",
+        "invalid_scope" => "OIDC_SCOPE: remove what the client may not request, or allow it at the provider",
+        "invalid_target" => "OIDC_RESOURCE: remove what the provider does not know, or register it there",
         "unauthorized_client" => "allow the client the authorization code flow, in the provider's console",
         "request_not_supported" | "invalid_request_object" => {
             "OIDC_SIGNED_REQUESTS: write false, or register the key of OIDC_CLIENT_KEY_FILE"
         }
-        "invalid_dpop_proof" => "OIDC_DPOP: write off, or see that the clocks agree",
+        "invalid_dpop_proof" => "OIDC_DPOP: write off, or check that the clocks agree",
         _ => return None,
     })
 }
 
-/// Whether the provider lets a browser land where people are to land after they signed out.
+/// Whether the provider accepts the address where users land after sign-out.
 pub(super) fn sign_out_request(status: &Result<Option<u16>, ProviderError>, landing: &str) -> Finding {
     match status {
         Ok(None) => Finding::warning(
-            "the provider names no end_session_endpoint: people are signed out here and stay signed in there",
-            "EDGE_IDP_LOGOUT: write off if that is meant, or auth0 for a tenant of Auth0 without it",
+            "the provider names no end_session_endpoint: users are signed out here, but stay signed in there",
+            "EDGE_IDP_LOGOUT: write off if that is intended, or auth0 for an Auth0 tenant without the endpoint",
         ),
         Ok(Some(status @ 400..500)) => Finding::warning(
             format!(
                 "the provider shows an error page (status {status}), as for a post-logout redirect URI it does not know"
             ),
             format!(
-                "register the post-logout redirect URI {landing} for this client at the provider, letter by letter; some providers refuse every sign-out without a hint, as this one was, so sign out once to see"
+                "register the post-logout redirect URI {landing} for this client at the provider, letter by letter; some providers reject every sign-out without a hint, like this one, so sign out once to check"
             ),
         ),
         Ok(Some(status @ 500..)) => Finding::unknown(format!("status {status}")),
-        Ok(Some(_)) => Finding::fits("taken"),
+        Ok(Some(_)) => Finding::fits("accepted"),
         Err(error) => Finding::unknown(chain(error)),
     }
 }

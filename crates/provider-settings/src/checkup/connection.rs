@@ -1,4 +1,4 @@
-//! The way to the provider: is there a document, is the certificate good for a while, do the clocks agree?
+//! The connection to the provider: its document, its certificate and its clock.
 
 use std::error::Error;
 
@@ -7,23 +7,23 @@ use chassis::tls::{TlsFault, expires_by};
 use oidc::{DiscoveryProbe, ProviderError, ProviderSettings};
 use url::Url;
 
-/// A certificate that ends sooner is worth a look: what renews it should have done so.
+/// A certificate that expires sooner gives a warning, because automatic renewal seems to have failed.
 const CERTIFICATE_NOTICE_SECS: u64 = 14 * DAY_SECS;
 /// One day.
 const DAY_SECS: u64 = 86_400;
-/// Clocks kept by NTP are much closer: something is wrong, though tokens still count.
+/// NTP keeps clocks much closer. A larger difference gives a warning, although tokens are still valid.
 const CLOCK_NOTICE_SECS: u64 = 10;
-/// What ends the address of a discovery document (OpenID Connect Discovery 4).
+/// The end of a discovery document's address (OpenID Connect Discovery 4).
 const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 
-/// The settings of a connection to a server, by which advice names them.
+/// The names of a connection's settings, for advice.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionSettings {
-    /// Where the server is.
+    /// The server's address.
     pub url: &'static str,
-    /// Whose certificates count.
+    /// The authorities to trust.
     pub ca: &'static str,
-    /// The certificate we show.
+    /// The client certificate.
     pub certificate: &'static str,
 }
 
@@ -33,7 +33,7 @@ const PROVIDER: ConnectionSettings = ConnectionSettings {
     certificate: "OIDC_CLIENT_CERT_FILE",
 };
 
-/// Everything that is known of the way there, whether or not it leads to a document. `now` is in seconds since the epoch.
+/// All findings about the connection, with or without a document. `now` is in seconds since the Unix epoch.
 pub(super) fn judge(settings: &ProviderSettings, probe: &DiscoveryProbe, now: u64) -> Vec<Check> {
     let discovery = match &probe.document {
         Ok(_) => Finding::fits(probe.url.as_str()),
@@ -69,14 +69,14 @@ fn no_document(settings: &ProviderSettings, probe: &DiscoveryProbe, error: &Prov
             None => (
                 root(error),
                 match proxy.and_then(|proxy| proxy.authority_for(&probe.url)) {
-                    Some(proxy) => format!("HTTPS_PROXY: check that {proxy} runs and lets this host through; NO_PROXY names who is reached without it"),
-                    None => "OIDC_ISSUER_URL: check host and port, and that this host may reach it (DNS, firewall, network policy); where a proxy leads outside, set HTTPS_PROXY".to_owned(),
+                    Some(proxy) => format!("HTTPS_PROXY: check that {proxy} runs and lets this host through; NO_PROXY lists hosts to reach without it"),
+                    None => "OIDC_ISSUER_URL: check host and port, and that this host can reach it (DNS, firewall, network policy); if a proxy is needed, set HTTPS_PROXY".to_owned(),
                 },
             ),
         },
         ProviderError::Timeout { .. } => (
             format!("no answer within {} ms", settings.http_timeout.as_millis()),
-            "OIDC_ISSUER_URL: check that this host may reach the provider (firewall, network policy, HTTPS_PROXY); for a provider that is slow and not silent, raise OIDC_HTTP_TIMEOUT_MS".to_owned(),
+            "OIDC_ISSUER_URL: check that this host can reach the provider (firewall, network policy, HTTPS_PROXY); if the provider is only slow, raise OIDC_HTTP_TIMEOUT_MS".to_owned(),
         ),
         ProviderError::Status(_, status) => (
             format!("status {status}"),
@@ -84,7 +84,7 @@ fn no_document(settings: &ProviderSettings, probe: &DiscoveryProbe, error: &Prov
         ),
         other => (
             chain(other),
-            "OIDC_ISSUER_URL: copy the issuer from the provider's console: what answers at this address is something else, such as a sign-in page".to_owned(),
+            "OIDC_ISSUER_URL: copy the issuer from the provider's console: this address answers something else, such as a sign-in page".to_owned(),
         ),
     };
     Finding::problem(format!("{}: {found}", probe.url), advice)
@@ -104,7 +104,7 @@ fn mend_status(settings: &ProviderSettings, probe: &DiscoveryProbe, status: u16)
     }
 }
 
-/// The cause of all causes, which names what happened; what is above it names our own layers.
+/// The innermost cause, which says what happened. The outer errors name our own layers.
 #[must_use]
 pub fn root(error: &(dyn Error + 'static)) -> String {
     let mut root = error;
@@ -114,18 +114,18 @@ pub fn root(error: &(dyn Error + 'static)) -> String {
     root.to_string()
 }
 
-/// What keeps a connection over TLS from coming about, and what mends it.
+/// Why a TLS connection fails, and how to fix it.
 #[must_use]
 pub fn describe_fault(fault: TlsFault, settings: ConnectionSettings) -> (String, String) {
     let ConnectionSettings { url, ca, certificate } = settings;
     let (found, advice) = match fault {
         TlsFault::UnknownAuthority => (
-            format!("its certificate is not from the authority of {ca}, nor from a public one where that is unset"),
-            format!("{ca}: name the PEM file of the authority that signed it, or unset it for a public certificate"),
+            format!("its certificate is not from an authority of {ca}, or a public one if {ca} is unset"),
+            format!("{ca}: name the PEM file of its authority, or unset it for a public certificate"),
         ),
         TlsFault::OtherName => (
             "its certificate is for another name".to_owned(),
-            format!("{url}: write a name that the certificate is for, or have this one added to it"),
+            format!("{url}: write a name of the certificate, or add this name to the certificate"),
         ),
         TlsFault::Expired => (
             "its certificate has expired".to_owned(),
@@ -136,20 +136,20 @@ pub fn describe_fault(fault: TlsFault, settings: ConnectionSettings) -> (String,
             "set the clocks of both machines by NTP".to_owned(),
         ),
         TlsFault::NotTls => (
-            "it does not speak TLS at this port".to_owned(),
+            "it does not use TLS on this port".to_owned(),
             format!("{url}: check the port, or write http:// if the server has no TLS"),
         ),
         TlsFault::Refused => (
             "it ended the TLS handshake".to_owned(),
-            format!("{certificate}: name a certificate that the server lets in, and its key"),
+            format!("{certificate}: name a certificate that the server accepts, and its key"),
         ),
         TlsFault::OfAuthority => (
-            "its certificate is that of an authority (CA:TRUE), as `openssl req -x509` makes them unless told otherwise".to_owned(),
-            "have a certificate made for the server with basicConstraints=CA:FALSE".to_owned(),
+            "its certificate is an authority's (CA:TRUE), the default of `openssl req -x509`".to_owned(),
+            "create a certificate for the server with basicConstraints=CA:FALSE".to_owned(),
         ),
         TlsFault::Other => (
-            "no TLS connection comes about".to_owned(),
-            format!("{ca}: check what stands between this host and the server, such as a proxy that looks into TLS: it needs its own authority here"),
+            "the TLS connection fails".to_owned(),
+            format!("{ca}: check the network path; if a proxy decrypts TLS, name its authority here"),
         ),
     };
     (found, advice)
@@ -170,7 +170,7 @@ fn certificate(settings: &ProviderSettings, probe: &DiscoveryProbe, now: u64) ->
     let certificate = probe.certificate.as_deref();
     Some(match certificate.and_then(|der| expires_by(der, deadline)) {
         None => Finding::fits(format!(
-            "from {trusted_by}, good for more than {} days",
+            "from {trusted_by}, valid for more than {} days",
             CERTIFICATE_NOTICE_SECS / DAY_SECS
         )),
         Some(ends) => Finding::warning(
@@ -178,7 +178,7 @@ fn certificate(settings: &ProviderSettings, probe: &DiscoveryProbe, now: u64) ->
                 "from {trusted_by}, expires in {} days",
                 ends.saturating_sub(now) / DAY_SECS
             ),
-            "have the provider's certificate renewed: afterwards nobody can sign in",
+            "renew the provider's certificate: after it expires, no user can sign in",
         ),
     })
 }
@@ -194,12 +194,12 @@ fn clock(settings: &ProviderSettings, offset_secs: Option<i64>) -> Option<Findin
     let tolerance = settings.clock_tolerance_secs;
     Some(if apart > tolerance {
         Finding::problem(
-            format!("{found}, and {tolerance} s are tolerated: tokens are refused"),
+            format!("{found}, more than the tolerance of {tolerance} s: tokens are rejected"),
             "OIDC_CLOCK_TOLERANCE: set both clocks by NTP (timedatectl); raising this, to 300 at most, only helps until they are further apart",
         )
     } else if apart > CLOCK_NOTICE_SECS {
         Finding::warning(
-            format!("{found}; {tolerance} s are tolerated"),
+            format!("{found}; the tolerance is {tolerance} s"),
             "set both clocks by NTP (timedatectl)",
         )
     } else {

@@ -1,8 +1,8 @@
-//! The discovery document as judgements read it: lists, words and yes or no.
+//! The discovery document for the checks: lists, texts and booleans.
 
 use serde_json::{Map, Value};
 
-/// Texts of a provider are shown up to this length: longer ones are no names.
+/// Longest text of a provider in a finding: longer ones are not names.
 const MOST_SHOWN: usize = 200;
 
 /// A discovery document.
@@ -10,7 +10,7 @@ const MOST_SHOWN: usize = 200;
 pub(super) struct DiscoveryDocument<'a>(pub(super) &'a Map<String, Value>);
 
 impl<'a> DiscoveryDocument<'a> {
-    /// A list of texts; `None` where the document does not say.
+    /// A list of texts; `None` if the document has none.
     pub(super) fn list(self, name: &str) -> Option<Vec<&'a str>> {
         let list = self.0.get(name)?.as_array()?;
         Some(list.iter().filter_map(Value::as_str).collect())
@@ -21,13 +21,13 @@ impl<'a> DiscoveryDocument<'a> {
         self.0.get(name)?.as_str().filter(|text| !text.is_empty())
     }
 
-    /// Yes or no; `None` where the document does not say.
+    /// A boolean; `None` if the document has none.
     pub(super) fn says(self, name: &str) -> Option<bool> {
         self.0.get(name)?.as_bool()
     }
 }
 
-/// Some of a list, for people.
+/// The start of a list, for people.
 pub(super) fn shown(list: &[&str]) -> String {
     let whole = list.join(", ");
     match whole.char_indices().nth(MOST_SHOWN) {

@@ -1,9 +1,9 @@
-//! Do the settings fit the provider? Asks it, and judges what it says by what is configured.
+//! Checks with the provider whether the settings fit it.
 //!
 //! Invariants
-//! - Judgements are functions of the settings and of what was seen; the requests are here and in `oidc`.
-//! - Every request is bounded by `OIDC_HTTP_TIMEOUT_MS`; a provider that hangs is a finding.
-//! - No finding holds a secret, and whatever does not fit names what mends it.
+//! - Checks are functions of the settings and the answers. The requests are here and in `oidc`.
+//! - `OIDC_HTTP_TIMEOUT_MS` bounds every request. A provider that hangs is a finding.
+//! - No finding contains a secret, and every problem comes with a fix.
 //!
 //! [`examine`] sends no credentials. [`try_client`] and [`try_refresh`] send those of the client.
 
@@ -30,17 +30,17 @@ use crate::ConfiguredProvider;
 /// When a sign-in reads userinfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserinfoReading {
-    /// When the scope promises claims that the ID token lacks; without them the person is signed in all the same.
+    /// If the scope promises claims that the ID token lacks. If the read fails, the sign-in succeeds without them.
     Auto,
-    /// Each time; without it nobody is signed in.
+    /// Each time. If the read fails, the sign-in fails.
     Always,
     /// Never.
     Never,
 }
 
-/// Asks a provider who it is and what it offers, and judges that. Gives the client to try if the provider can be spoken to: there is a
-/// document, of this issuer, that names the endpoints. `sign_in` says when sign-ins read userinfo, and is `None` for a service that only
-/// refreshes. `now` is in seconds since the Unix epoch.
+/// Reads a provider's document and checks the settings against it. Returns the client for further checks if there
+/// is a document of this issuer with the endpoints. `sign_in` says when sign-ins read userinfo; it is `None` for a
+/// service that only refreshes. `now` is in seconds since the Unix epoch.
 pub async fn examine(
     settings: &ProviderSettings,
     sign_in: Option<UserinfoReading>,
@@ -49,7 +49,7 @@ pub async fn examine(
     let party = match RelyingParty::new(settings.clone()) {
         Ok(party) => party,
         Err(error) => {
-            let advice = "OIDC_ISSUER_URL: see that the files named by the settings are still there";
+            let advice = "OIDC_ISSUER_URL: check that the files named by the settings still exist";
             return (vec![("discovery", Finding::problem(chain(&error), advice))], None);
         }
     };
@@ -57,7 +57,7 @@ pub async fn examine(
     if is_usable {
         return (checks, Some(party));
     }
-    let untried = Finding::unknown("not tried: what is above has to fit first");
+    let untried = Finding::unknown("not tried: fix the problems above first");
     checks.push(("client_credentials", untried));
     (checks, None)
 }
@@ -69,7 +69,7 @@ async fn examine_document(
 ) -> (Vec<Check>, bool) {
     let settings = party.settings();
     let Some(probe) = party.probe_discovery(now).await else {
-        let finding = Finding::problem("the issuer is no URL", "OIDC_ISSUER_URL: write an absolute URL");
+        let finding = Finding::problem("issuer is not a URL", "OIDC_ISSUER_URL: write an absolute URL");
         return (vec![("discovery", finding)], false);
     };
     let mut checks = connection::judge(settings, &probe, now);
@@ -81,12 +81,12 @@ async fn examine_document(
     let metadata = Metadata::from_document(document, said, mutual_tls);
     checks.push(("issuer", tokens::issuer(DiscoveryDocument(document), settings)));
     if let Err(error) = &metadata {
-        let advice = "the discovery document has to name authorization_endpoint, token_endpoint and jwks_uri, all of them https outside this machine";
+        let advice = "the discovery document has to name authorization_endpoint, token_endpoint and jwks_uri, each with https, except on this machine";
         checks.push(("endpoints", Finding::problem(chain(error), advice)));
     }
     let accepted = tokens::accepted(DiscoveryDocument(document), settings);
     let algorithm = tokens::algorithm(DiscoveryDocument(document), &accepted);
-    // Keys for an algorithm the provider does not use say nothing more.
+    // Without a common algorithm, a check of the keys adds nothing.
     let keys_matter = algorithm.verdict != Verdict::Problem;
     checks.push(("id_token_algorithm", algorithm));
     if let (Ok(metadata), true) = (&metadata, keys_matter) {
@@ -97,7 +97,7 @@ async fn examine_document(
     (checks, said == settings.issuer_of_metadata() && metadata.is_ok())
 }
 
-/// Judges a discovery document by the settings, as far as a service needs it.
+/// Checks a discovery document against the settings, as far as the service needs it.
 fn judge(
     document: &Map<String, Value>,
     settings: &ProviderSettings,
@@ -127,8 +127,8 @@ fn judge(
     checks
 }
 
-/// Shows the provider who this client is, and what a sign-in with this redirect URI asks for, and a sign-out that leads to `landing`; it is
-/// `None` where the provider takes no part in that. Nobody is signed in or out.
+/// Sends the client's credentials, a sign-in request with this redirect URI, and a sign-out to `landing`. `landing`
+/// is `None` if sign-out does not involve the provider. No user is signed in or out.
 pub async fn try_client(
     party: &RelyingParty,
     redirect_uri: &RedirectUrl,
@@ -155,7 +155,7 @@ pub async fn try_client(
     checks
 }
 
-/// Shows the provider who this client is, as a refresh does.
+/// Sends the client's credentials with a refresh.
 pub async fn try_refresh(party: &RelyingParty, now: u64) -> Check {
     let verdict = client_verdict(party, None, now).await;
     (
@@ -164,8 +164,8 @@ pub async fn try_refresh(party: &RelyingParty, now: u64) -> Check {
     )
 }
 
-/// What the provider makes of this client. Some judge a code before the client, so a made-up refresh token is shown first. Only a
-/// client that may not refresh is judged by a code, at this redirect URI.
+/// Whether the provider accepts this client. Some providers check a code before the client, so a made-up refresh
+/// token comes first. Only for a client that may not refresh follows a code, at this redirect URI.
 async fn client_verdict(
     party: &RelyingParty,
     redirect_uri: Option<&str>,
@@ -180,7 +180,7 @@ async fn client_verdict(
     }
 }
 
-/// Whether the provider shows the same page for an address that is not registered, so that its page says nothing of ours.
+/// Whether the provider shows the same page for an unregistered address. Then its page proves nothing about ours.
 async fn is_answered_alike(
     party: &RelyingParty,
     asked: &Result<AuthorizationProbe, ProviderError>,
@@ -197,7 +197,7 @@ async fn is_answered_alike(
     matches!((asked, other), (Ok(asked), Ok(other)) if *asked == other)
 }
 
-/// The heading above the findings on a provider. In a file of providers a setting is a key of its table.
+/// The heading above the findings of a provider. In a file of providers, a setting is a key of its table.
 #[must_use]
 pub fn title(provider: &ConfiguredProvider, listed: bool) -> String {
     let issuer = &provider.settings.issuer;

@@ -1,4 +1,4 @@
-//! Judgements on a discovery document, as tables.
+//! Checks of a discovery document, as tables.
 
 use chassis::findings::Verdict::{Fits, Information, Problem, Unknown, Warning};
 use oidc::{AcceptedAlgorithms, ClientSecret, Credentials, OAuthError, Par, ResponseMode, SigningAlgorithm};
@@ -377,8 +377,8 @@ fn a_page_that_an_unregistered_address_gets_as_well_is_a_warning() {
     }
 }
 
-/// A provider that looks at the code before the client, one that calls a wrong redirect URI a wrong client, and one whose client
-/// may not refresh.
+/// A provider that checks the code before the client, one that reports a wrong redirect URI as a wrong client, and
+/// one whose client may not refresh.
 #[tokio::test]
 async fn a_made_up_refresh_token_is_shown_before_a_code() {
     let provider = ScriptedProvider::start();
@@ -421,8 +421,8 @@ fn a_sign_out_that_is_refused_names_the_address_to_register() {
     assert!(refused.advice.unwrap().contains(LANDING));
 }
 
-/// What Keycloak answers to a wrong secret, with a body where other providers say `invalid_client`; and a provider that judges
-/// what a pushed request asks.
+/// Keycloak's answer to a wrong secret, whose body differs from the usual `invalid_client`, and a provider that
+/// checks the contents of a pushed request.
 #[tokio::test]
 async fn a_pushed_request_that_is_refused_says_nothing_of_the_client() {
     let provider = ScriptedProvider::start();

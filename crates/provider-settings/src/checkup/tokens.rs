@@ -1,4 +1,4 @@
-//! Tokens: whose they are, what signs them, how we show who we are to get them, what they are bound to.
+//! Checks of tokens: issuer, signature, client authentication, binding, refresh.
 
 use chassis::findings::{Check, Finding, chain};
 use oidc::{ClientAuth, KeySetProbe, ProviderError, ProviderSettings, SigningAlgorithm};
@@ -6,7 +6,7 @@ use oidc::{ClientAuth, KeySetProbe, ProviderError, ProviderSettings, SigningAlgo
 use super::document::{DiscoveryDocument, shown};
 use super::request::signing_key;
 
-/// Whether the document is the configured issuer's, byte for byte (OpenID Connect Discovery 4.3).
+/// Whether the document has the configured issuer, byte for byte (OpenID Connect Discovery 4.3).
 pub(super) fn issuer(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
     let ours = settings.issuer_of_metadata();
     let said = document.text("issuer").unwrap_or_default();
@@ -15,21 +15,21 @@ pub(super) fn issuer(document: DiscoveryDocument<'_>, settings: &ProviderSetting
     }
     if said.contains('{') {
         return Finding::problem(
-            format!("the document is for many tenants: it calls its issuer {said}"),
-            "OIDC_ISSUER_URL: write the address with your own tenant's id, or name the tenants in OIDC_TENANTS",
+            format!("the document is for many tenants: its issuer is {said}"),
+            "OIDC_ISSUER_URL: write the address with your tenant's id, or list the tenants in OIDC_TENANTS",
         );
     }
     Finding::problem(
         format!(
-            "{ours} is configured and the provider calls itself {said}: every letter counts, the slash at the end too"
+            "{ours} is configured, and the provider's issuer is {said}: both must be equal, including a final slash"
         ),
         format!(
-            "OIDC_ISSUER_URL: if that is your provider, write {said}; if not, the provider does not know by which name it is reached"
+            "OIDC_ISSUER_URL: if that is your provider, write {said}; otherwise set the provider's public address at the provider"
         ),
     )
 }
 
-/// The algorithms that are accepted of this provider.
+/// The algorithms that we accept from this provider.
 pub(super) fn accepted(
     document: DiscoveryDocument<'_>,
     settings: &ProviderSettings,
@@ -44,12 +44,12 @@ fn names(algorithms: &[SigningAlgorithm]) -> Vec<&'static str> {
     algorithms.iter().map(|algorithm| algorithm.name()).collect()
 }
 
-/// Whether the provider signs ID tokens by an algorithm we accept.
+/// Whether the provider signs ID tokens with an algorithm that we accept.
 pub(super) fn algorithm(document: DiscoveryDocument<'_>, accepted: &[SigningAlgorithm]) -> Finding {
     let ours = names(accepted);
     let Some(listed) = document.list("id_token_signing_alg_values_supported") else {
         return Finding::unknown(format!(
-            "{} is accepted; the provider does not say what it signs with",
+            "{} is accepted; the provider does not list its algorithms",
             shown(&ours)
         ));
     };
@@ -58,10 +58,10 @@ pub(super) fn algorithm(document: DiscoveryDocument<'_>, accepted: &[SigningAlgo
     match (ours.is_empty(), shared.is_empty()) {
         (true, _) => Finding::problem(
             format!(
-                "the provider lists {}, none of which a public key verifies",
+                "the provider lists only {}, which no public key can verify",
                 shown(&listed)
             ),
-            "OIDC_ID_TOKEN_SIGNING_ALG: have the client registered for RS256 or ES256 (id_token_signed_response_alg), or name HS256, HS384 or HS512 here",
+            "OIDC_ID_TOKEN_SIGNING_ALG: register the client for RS256 or ES256 (id_token_signed_response_alg), or name HS256, HS384 or HS512 here",
         ),
         (false, true) => Finding::problem(
             format!(
@@ -75,7 +75,7 @@ pub(super) fn algorithm(document: DiscoveryDocument<'_>, accepted: &[SigningAlgo
     }
 }
 
-/// Whether the provider publishes a key for an algorithm we accept; nothing where tokens are signed with the client secret.
+/// Whether the provider publishes a key for an accepted algorithm; `None` if the client secret signs tokens.
 pub(super) fn keys(
     keys: &Result<KeySetProbe, ProviderError>,
     accepted: &[SigningAlgorithm],
@@ -110,11 +110,11 @@ pub(super) fn keys(
             shown(&names(&accepted)),
             shown(&kinds)
         ),
-        "OIDC_ID_TOKEN_SIGNING_ALG: write the algorithm of the keys there, or have the provider publish a key for this one",
+        "OIDC_ID_TOKEN_SIGNING_ALG: write the algorithm of the published keys, or publish a key for this one at the provider",
     ))
 }
 
-/// Whether the token endpoint takes our way to show who we are.
+/// Whether the token endpoint accepts our authentication method.
 pub(super) fn client_authentication(document: DiscoveryDocument<'_>, auth: &ClientAuth) -> Finding {
     let ours = auth.method();
     let listed = document.list("token_endpoint_auth_methods_supported");
@@ -131,18 +131,18 @@ pub(super) fn client_authentication(document: DiscoveryDocument<'_>, auth: &Clie
             signing_key("private_key_jwt,", algorithm, &listed, "OIDC_CLIENT_KEY_FILE")
         }
         _ if is_listed => Finding::fits(ours),
-        // Many take public clients without saying so.
-        ClientAuth::None => Finding::unknown(
-            "none: a public client, which the provider does not list and may take all the same",
-        ),
+        // Many providers accept public clients without listing it.
+        ClientAuth::None => {
+            Finding::unknown("none: a public client, which the provider does not list but may accept")
+        }
         _ => Finding::problem(
-            format!("{ours}, and the provider takes {}", shown(&listed)),
-            "OIDC_CLIENT_AUTH_METHOD: write the one the client is registered for",
+            format!("{ours}, and the provider accepts {}", shown(&listed)),
+            "OIDC_CLIENT_AUTH_METHOD: write the method that the client is registered for",
         ),
     }
 }
 
-/// Whether tokens can be bound to a key (RFC 9449); nothing where they are not to be.
+/// Whether tokens can be bound to a key (RFC 9449); `None` if DPoP is off.
 pub(super) fn bound_tokens(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Option<Finding> {
     let ours = settings.credentials.dpop_key.as_ref()?.algorithm().name();
     Some(match document.list("dpop_signing_alg_values_supported") {
@@ -154,7 +154,7 @@ pub(super) fn bound_tokens(document: DiscoveryDocument<'_>, settings: &ProviderS
     })
 }
 
-/// Whether tokens can be refreshed, and taken back.
+/// Whether tokens can be refreshed and revoked.
 pub(super) fn refresh(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> [Check; 2] {
     let asked = settings.scope.split(' ').any(|scope| scope == "offline_access");
     let grants = document.list("grant_types_supported");
@@ -163,25 +163,25 @@ pub(super) fn refresh(document: DiscoveryDocument<'_>, settings: &ProviderSettin
         .is_some_and(|scopes| scopes.contains(&"offline_access"));
     let refresh = match grants {
         Some(grants) if !grants.contains(&"refresh_token") => {
-            let found = "the provider does not list the grant refresh_token: sessions go on when the access token has expired, and calls that need one ask for a sign-in";
-            let advice = "OIDC_SCOPE: leave out offline_access, or have the provider allow refresh tokens";
+            let found = "the provider does not list the grant refresh_token: sessions outlive the access token, and calls that need one then require a sign-in";
+            let advice = "OIDC_SCOPE: remove offline_access, or allow refresh tokens at the provider";
             match asked {
                 true => Finding::warning(found, advice),
                 false => Finding::information(found),
             }
         }
         _ if !asked && offered => Finding::information(
-            "the provider offers offline_access, and OIDC_SCOPE does not ask for it: it may give no refresh token",
+            "the provider offers offline_access, and OIDC_SCOPE does not contain it: there may be no refresh token",
         )
-        .advise("OIDC_SCOPE: add offline_access if applications need access tokens for longer than one lasts"),
-        None => Finding::unknown("the provider does not say whether it gives refresh tokens"),
-        Some(_) if asked => Finding::fits("asked for by offline_access"),
+        .advise("OIDC_SCOPE: add offline_access if applications need access tokens for longer than one is valid"),
+        None => Finding::unknown("the provider does not say whether it issues refresh tokens"),
+        Some(_) if asked => Finding::fits("requested by offline_access"),
         Some(_) => Finding::fits("as the provider grants it"),
     };
     let revocation = match document.text("revocation_endpoint") {
-        Some(_) => Finding::fits("tokens are taken back when a session ends"),
+        Some(_) => Finding::fits("tokens are revoked when a session ends"),
         None => Finding::information(
-            "not in the discovery document: unless the one of RFC 8414 names it, tokens of ended sessions live until they expire",
+            "not in the discovery document: unless the document of RFC 8414 names it, tokens of ended sessions stay valid until they expire",
         ),
     };
     [("refresh", refresh), ("revocation", revocation)]
