@@ -62,7 +62,7 @@ fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
     }
 }
 
-/// Returns the given value, and records a mistake if there is none.
+/// Returns the given value, and records a mistake if it is missing.
 fn required<T>(reader: &mut Reader<'_>, name: &str, needed_by: &str, given: Option<T>) -> Option<T> {
     if given.is_none() && !reader.is_wrong(name) {
         reader.wrong(name, format!("is required with {needed_by}"));

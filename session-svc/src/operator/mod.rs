@@ -9,7 +9,7 @@
 //! | `receivers metadata`, `keys` | the file of `SESSION_SIGNALS`: prints what the operator publishes |
 //!
 //! Invariants
-//! - Exit codes: 0 done, 1 failed or unhealthy, 2 used wrongly, 3 no such session, 78 wrong settings.
+//! - Exit codes: 0 done, 1 failed or unhealthy, 2 wrong usage, 3 no such session, 78 wrong settings.
 //! - No token, session ID, key or sealed text is ever shown.
 //!
 //! Why it is the same binary and calls a running service: docs/decisions/operators-tool.md.

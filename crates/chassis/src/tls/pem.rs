@@ -11,8 +11,8 @@ use rustls::{InconsistentKeys, RootCertStore};
 
 use crate::files;
 
-const BROKEN: &str = "is broken PEM: write the file anew";
-const UNREADABLE_CERTIFICATE: &str = "holds a certificate that cannot be understood: write the file anew";
+const BROKEN: &str = "is broken PEM: create the file again";
+const UNREADABLE_CERTIFICATE: &str = "contains an invalid certificate: create the file again";
 
 /// Why a file of certificates or of a key cannot be used.
 #[derive(Debug, thiserror::Error)]

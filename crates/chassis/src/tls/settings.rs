@@ -73,7 +73,7 @@ pub fn judge_pair(
         let path = chain_path.display();
         reader.warn(
             certificate,
-            format!("{path} has expired: renew it, whoever checks it refuses it"),
+            format!("{path} has expired: renew it, because peers reject it"),
         );
     }
     true
