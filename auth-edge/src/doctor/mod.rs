@@ -1,10 +1,10 @@
-//! The command `auth-edge doctor` contacts every provider and the session service with the edge's settings.
-//! It reports errors with their fixes, and the addresses to register.
+//! The command `auth-edge doctor`: checks the settings with every provider and the session service. Reports what does
+//! not fit, how to fix it, and which addresses to register.
 //!
 //! Invariants
-//! - It reads the settings and calls other services with the same code that serves requests.
-//! - It signs no user in or out and changes nothing: its calls to the session service are made to fail.
-//! - Every wait is bounded, and a service that hangs is a finding.
+//! - It reads the settings and calls others with the code of the running edge.
+//! - It signs no user in or out and changes nothing. Its calls of the session service cannot succeed.
+//! - Every wait is bounded. A server that hangs is a finding.
 
 mod addresses;
 mod session_service;
@@ -48,7 +48,7 @@ async fn examine(settings: &EdgeSettings) -> Report {
         checks: session_service::examine(&settings.session_service).await,
     });
     let head_of_answers = Finding::information(format!(
-        "at most {} bytes (EDGE_CHECK_HEAD_BYTES); a longer header for an application is left out, and the audit log says which (header_left_out)",
+        "at most {} bytes (EDGE_CHECK_HEAD_BYTES); the edge omits headers that do not fit, and the audit log names them (header_left_out)",
         settings.check_head_bytes
     ));
     sections.push(Section {
@@ -58,7 +58,7 @@ async fn examine(settings: &EdgeSettings) -> Report {
     Report { sections }
 }
 
-/// Whether the provider lists the classes that routes require; `None` if no route requires one.
+/// Whether the provider lists the `acr` classes that routes require; `None` if no route requires one.
 fn classes(settings: &EdgeSettings, provider: &ConfiguredProvider, listed: &[String]) -> Option<Finding> {
     let (routes, checks) = (settings.routes.routes.all(), settings.routes.checks.all());
     let rules = routes.iter().chain(checks).map(|route| &route.requirements);
@@ -81,7 +81,7 @@ fn classes(settings: &EdgeSettings, provider: &ConfiguredProvider, listed: &[Str
                     "routes require acr {}, which the provider does not list",
                     missing.join(", ")
                 ),
-                "EDGE_ROUTES: write classes of acr_values_supported, or have the provider offer these",
+                "EDGE_ROUTES: write classes of acr_values_supported, or add these at the provider",
             ),
         },
     )
@@ -99,7 +99,7 @@ async fn examine_provider(settings: &EdgeSettings, provider: &ConfiguredProvider
         checks.extend(classes.map(|finding| ("authentication_classes", finding)));
     }
     let sites = settings.sites();
-    // Sign-ins at a provider's own hosts differ from this one by the host alone.
+    // Sign-ins on a provider's own hosts differ only by the host.
     let Some(site) = sites.of_provider(&provider.settings.issuer).pop() else {
         return checks;
     };
@@ -114,7 +114,7 @@ async fn examine_provider(settings: &EdgeSettings, provider: &ConfiguredProvider
     checks
 }
 
-/// The address after a sign-out at a site, if no `returnTo` names another one.
+/// Where users land after sign-out at a site, unless `returnTo` says otherwise.
 fn landing(settings: &EdgeSettings, site: &Site, main: &Site) -> String {
     site.here(main, &settings.sign_in.post_logout_redirect)
 }

@@ -1,4 +1,4 @@
-//! The session service: whether it answers, how it identifies us, and which calls it allows.
+//! Checks of the session service: the connection, the edge's identity and its rights.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use crate::settings::SessionServiceSettings;
 
-/// The deadline of a call: a healthy service answers within milliseconds.
+/// How long a call may take. A healthy service answers within milliseconds.
 const DEADLINE: Duration = Duration::from_secs(3);
 
 const SETTINGS: ConnectionSettings = ConnectionSettings {
@@ -23,13 +23,13 @@ const SETTINGS: ConnectionSettings = ConnectionSettings {
     certificate: "EDGE_SESSION_SVC_CERT_FILE",
 };
 
-/// Calls the service and returns the findings.
+/// Calls the service and reports the findings.
 pub(super) async fn examine(settings: &SessionServiceSettings) -> Vec<Check> {
     let id = "session_service";
     let client = match client(settings) {
         Ok(client) => client,
         Err(found) => {
-            let advice = "EDGE_SESSION_SVC_CA_FILE: name the PEM file of the authority that the service's certificate comes from: https needs it";
+            let advice = "EDGE_SESSION_SVC_CA_FILE: name the PEM file of the authority that signed the service's certificate: https needs it";
             return vec![(id, Finding::problem(found, advice))];
         }
     };
@@ -45,7 +45,7 @@ pub(super) async fn examine(settings: &SessionServiceSettings) -> Vec<Check> {
             }
             return checks;
         }
-        // `rights` reports below why the service rejects the call.
+        // The checks below report why the service rejects the call.
         Some(_) | None => Finding::fits("answers"),
     };
     vec![
@@ -63,7 +63,7 @@ fn client(settings: &SessionServiceSettings) -> Result<SessionClient, String> {
     SessionClient::new(client).map_err(|error| chain(&error))
 }
 
-/// Requests a session that cannot exist; `None` if the service answers so.
+/// Asks for a session that cannot exist. `None` means that the service answers so.
 async fn ask_for_nobody(client: &SessionClient) -> Option<SessionError> {
     let by = Some(get_session_request::By::Handle("0".repeat(32)));
     let error = client.get_session(GetSessionRequest { by }).await.err()?;
@@ -77,21 +77,21 @@ async fn find_fault(settings: &SessionServiceSettings, address: &str) -> (String
             Some(fault) => describe_fault(fault, SETTINGS),
             None => (
                 root(&error),
-                "EDGE_SESSION_SVC_URL: start session-svc, and write host and port of its SESSION_LISTEN, in Kubernetes the name of its Service; see that firewalls and network policies let this host through".to_owned(),
+                "EDGE_SESSION_SVC_URL: start session-svc, and write host and port of its SESSION_LISTEN, in Kubernetes the name of its Service; check that firewalls and network policies allow this host".to_owned(),
             ),
         },
         (Ok(()), true) => (
             "the connection ends after the TLS handshake".to_owned(),
-            "EDGE_SESSION_SVC_CERT_FILE: name our certificate, and EDGE_SESSION_SVC_KEY_FILE: a service with SESSION_CLIENT_CA_FILE lets in who has one of that authority that has not expired".to_owned(),
+            "EDGE_SESSION_SVC_CERT_FILE: name the edge's certificate, and EDGE_SESSION_SVC_KEY_FILE: a service with SESSION_CLIENT_CA_FILE needs a valid certificate of that authority".to_owned(),
         ),
         (Ok(()), false) => (
             "something listens there and does not answer plain gRPC".to_owned(),
-            "EDGE_SESSION_SVC_URL: if the service has SESSION_TLS_CERT_FILE, write https:// and set EDGE_SESSION_SVC_CA_FILE; otherwise see that the port is that of SESSION_LISTEN".to_owned(),
+            "EDGE_SESSION_SVC_URL: if the service has SESSION_TLS_CERT_FILE, write https:// and set EDGE_SESSION_SVC_CA_FILE; otherwise check that the port is that of SESSION_LISTEN".to_owned(),
         ),
     }
 }
 
-/// Connects as calls do, to get the error.
+/// Connects as a call does, to find the error.
 async fn connect(settings: &SessionServiceSettings, address: &str) -> Result<(), tonic::transport::Error> {
     let read = |path: &Path| read_bounded(path).unwrap_or_default();
     let mut tls = ClientTlsConfig::new();
@@ -110,15 +110,15 @@ async fn connect(settings: &SessionServiceSettings, address: &str) -> Result<(),
     endpoint.connect().await.map(|_channel| ())
 }
 
-/// The names by which the service may identify us.
+/// The names by which the service can identify the edge.
 fn identity(settings: &SessionServiceSettings) -> Finding {
     let mut addresses = settings.addresses.iter();
     if !addresses.all(|address| address.starts_with("https://")) {
-        return Finding::information("plain http: the service knows us as anybody its network lets in");
+        return Finding::information("plain http: the service cannot tell the edge from other clients");
     }
     let Some((certificate, _)) = &settings.identity else {
         return Finding::information(
-            "no certificate of ours: the service knows us as anybody its network lets in",
+            "no client certificate: the service cannot tell the edge from other clients",
         );
     };
     let names = names_in(&read_bounded(certificate).unwrap_or_default());
@@ -131,8 +131,8 @@ fn identity(settings: &SessionServiceSettings) -> Finding {
     Finding::fits(names.join(", "))
 }
 
-/// The calls that the service allows. Every method receives an invalid request, since the service checks the
-/// caller before it reads the request.
+/// Which methods the edge may call. Calls each with a request that cannot succeed: the service checks the caller
+/// before it reads the request.
 async fn rights(client: &SessionClient) -> Finding {
     let mut refused = Vec::new();
     let mut unknown = false;
@@ -169,7 +169,7 @@ async fn rights(client: &SessionClient) -> Finding {
     if unknown {
         return Finding::problem(
             "the service does not know us",
-            "add one of our names to the file of SESSION_CALLERS, with rpcs = [\"*\"]; without a certificate (EDGE_SESSION_SVC_CERT_FILE) nobody is known",
+            "add one of our names to the file of SESSION_CALLERS, with rpcs = [\"*\"]; without a certificate (EDGE_SESSION_SVC_CERT_FILE) the edge has no name",
         );
     }
     if refused.is_empty() {

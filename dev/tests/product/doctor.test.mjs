@@ -105,7 +105,7 @@ const WRONG = {
     env: () => ({ EDGE_BASE_URL: 'http://localhost:3999', OIDC_PAR: 'off' }), amiss: ['problem sign_in_request', 'warning sign_out_request'], says: () => 'http://localhost:3999/api/auth/callback',
   },
   'a scope the provider does not know': {
-    env: () => ({ OIDC_SCOPE: 'openid everything' }), amiss: ['warning scope'], setting: 'OIDC_SCOPE', says: () => 'leave out everything',
+    env: () => ({ OIDC_SCOPE: 'openid everything' }), amiss: ['warning scope'], setting: 'OIDC_SCOPE', says: () => 'remove everything',
   },
   'a client that is not there': {
     env: () => ({ OIDC_CLIENT_ID: 'somebody-else' }), amiss: ['problem client_credentials', 'warning sign_out_request'], setting: 'OIDC_CLIENT_SECRET', says: () => 'somebody-else',
@@ -261,7 +261,7 @@ test('who we are to the session service is told, and what it does not let us do'
     ['dns:edge.internal', ['GetSession'], shown, 'session_service_rights', 'problem', /BeginSignIn, .*WatchSessions/],
     ['dns:other.internal', ['*'], shown, 'session_service_rights', 'problem', /does not know us/],
     ['dns:edge.internal', ['*'], address, 'session_service', 'problem', /ends after the TLS handshake/],
-    ['dns:edge.internal', ['*'], { ...shown, EDGE_SESSION_SVC_CA_FILE: client.ca }, 'session_service', 'problem', /not from the authority/],
+    ['dns:edge.internal', ['*'], { ...shown, EDGE_SESSION_SVC_CA_FILE: client.ca }, 'session_service', 'problem', /not from an authority/],
     ['dns:edge.internal', ['*'], { ...shown, EDGE_SESSION_SVC_URL: `http://localhost:${port}` }, 'session_service', 'problem', /does not answer plain gRPC/],
   ];
   for (const [identity, rpcs, env, id, result, says] of cases) {

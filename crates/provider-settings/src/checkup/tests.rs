@@ -108,7 +108,7 @@ fn an_issuer_is_compared_byte_for_byte_and_the_right_one_is_told() {
         (
             "https://op.example/common",
             "https://op.example/{tenantid}",
-            "your own tenant's id",
+            "your tenant's id",
         ),
     ] {
         let settings = ProviderSettings {
