@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Log, Stack, key_file};
 
-const TAKEN_OVER: [&str; 2] = ["provider credentials", "a file is used as it is now"];
+const TAKEN_OVER: [&str; 2] = ["provider credentials", "the changed file is in use"];
 
 /// Renames a file into place, as Kubernetes updates mounted secrets.
 fn put(path: &Path, text: &str) {

@@ -59,14 +59,14 @@ async fn a_refused_callback_is_found_by_the_id_on_its_page_with_reason_and_cause
         ),
         (
             "client_refused",
-            "status 401, as for a client it does not believe (check OIDC_CLIENT_ID",
+            "status 401: it rejects this client (check OIDC_CLIENT_ID",
             |script| {
                 script.answers.insert(Endpoint::Token, Script::status(401));
             },
         ),
         (
             "client_refused",
-            "status 403, as for a client it does not believe (check OIDC_CLIENT_ID",
+            "status 403: it rejects this client (check OIDC_CLIENT_ID",
             |script| {
                 let page = Script::text(403, "text/html", "<p>Forbidden");
                 script.answers.insert(Endpoint::Token, page);

@@ -42,7 +42,7 @@ where
                 Ok(Err((path, error))) if !unreadable => {
                     unreadable = true;
                     let path = path.display();
-                    tracing::warn!(%path, error = &error as &dyn std::error::Error, "a watched file cannot be read: what was read before stays in use");
+                    tracing::warn!(%path, error = &error as &dyn std::error::Error, "a watched file cannot be read: its earlier content stays in use");
                 }
                 Ok(Err(_)) | Err(_) => {}
             }

@@ -213,7 +213,7 @@ impl RelyingParty {
                 tracing::warn!(
                     issuer = self.settings.issuer,
                     error = error as &dyn std::error::Error,
-                    "the answer to a pushed authorization request cannot be used: sign-ins go on without (OIDC_PAR)"
+                    "the answer to a pushed authorization request cannot be used: sign-ins continue without it (OIDC_PAR)"
                 );
             });
         }

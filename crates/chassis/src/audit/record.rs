@@ -168,7 +168,7 @@ pub fn reloaded(setting: &str, path: Option<&Path>, outcome: Result<(), &(dyn st
     let path = path.map(|path| path.display().to_string());
     let judged = match outcome {
         Ok(()) => {
-            tracing::info!(setting, path, "a file is used as it is now");
+            tracing::info!(setting, path, "the changed file is in use");
             Outcome::Success
         }
         Err(error) => {

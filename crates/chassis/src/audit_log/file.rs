@@ -66,7 +66,7 @@ impl AuditFile {
         })?;
         let failures = IntCounter::new(
             "audit_write_failures_total",
-            "Writes of audit records that failed and were tried again.",
+            "Writes of audit records that failed and were retried.",
         )?;
         registry.register(Box::new(failures.clone()))?;
         let condition = readiness.condition(CONDITION, Weight::Informative);
@@ -130,7 +130,7 @@ impl AuditFile {
             let error = error as &dyn Error;
             tracing::error!(
                 error,
-                "audit records cannot be written: they wait, and are lost if this lasts"
+                "audit records cannot be written: they wait in memory, and are lost if this continues"
             );
         }
     }

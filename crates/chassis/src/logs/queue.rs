@@ -74,11 +74,11 @@ impl UnwrittenRecords {
         Ok(Self {
             dropped: counter(
                 "log_records_dropped_total",
-                "Log records dropped because nobody read standard output.",
+                "Log records dropped because standard output was not read.",
             )?,
             left_out: counter(
                 "log_records_left_out_total",
-                "Log records left out because more came in a second than are written.",
+                "Log records left out because they exceeded the limit per second.",
             )?,
             dropped_audit: counter(
                 "audit_records_lost_total",
@@ -206,11 +206,11 @@ impl SharedQueue {
                 tracing::warn!(
                     left_out,
                     limit = RECORDS_PER_SECOND,
-                    "log records were left out: more came in a second than are written"
+                    "log records were left out: they exceeded the limit per second"
                 );
             }
             if dropped > 0 {
-                tracing::warn!(dropped, "log records were dropped: nobody read them");
+                tracing::warn!(dropped, "log records were dropped: standard output was not read");
             }
             if dropped_audit > 0 {
                 AuditRecord {

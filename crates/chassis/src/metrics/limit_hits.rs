@@ -30,7 +30,7 @@ impl LimitHits {
         let hits = IntCounterVec::new(
             Opts::new(
                 "limit_hits_total",
-                "What was refused, closed or made to wait because a limit was hit, by limit.",
+                "Times that reaching a limit refused, closed or delayed something, by limit.",
             ),
             &["limit"],
         )?;

@@ -55,7 +55,7 @@ struct Waiting {
 
 /// The client does not read the answer. It is dropped, because other connections need the memory.
 #[derive(Debug, thiserror::Error)]
-#[error("the connection holds more than its share of memory, and its client takes nothing")]
+#[error("the connection holds more than its share of memory, and its client reads nothing")]
 struct OverShare;
 
 impl AnswerBody {

@@ -75,7 +75,7 @@ pub fn give_up_stalled(listener: &TcpListener, longest: Duration) {
     if let Err(error) = SockRef::from(listener).set_tcp_user_timeout(Some(longest)) {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "clients that take nothing cannot be given up"
+            "connections of clients that read nothing cannot be closed"
         );
     }
     #[cfg(not(target_os = "linux"))]

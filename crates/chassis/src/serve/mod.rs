@@ -184,10 +184,10 @@ impl Acceptor {
                 is_reported = true;
                 tracing::warn!(
                     connections = self.limits.connections,
-                    "every connection there may be is busy"
+                    "the limit of connections is reached"
                 );
                 if let Some(capacity) = &self.limits.capacity {
-                    capacity.unmet("every connection there may be is busy");
+                    capacity.unmet("the limit of connections is reached");
                 }
             }
             tokio::select! {

@@ -139,7 +139,7 @@ async fn reset_if_stalled(stream: impl Future, answer: Arc<AnswerProgress>, long
             .as_mut()
             .poll(context);
         if over.is_ready() {
-            tracing::debug!("an answer that its client does not read is given up");
+            tracing::debug!("an answer is dropped: its client does not read it");
         }
         over
     })

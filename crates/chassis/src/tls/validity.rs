@@ -30,11 +30,11 @@ impl CertificateMetrics {
         Ok(Self {
             not_before: gauge(
                 "tls_certificate_not_before_timestamp_seconds",
-                "From when a certificate counts that is in use, since the Unix epoch.",
+                "Start of the validity of a certificate in use, since the Unix epoch.",
             )?,
             not_after: gauge(
                 "tls_certificate_not_after_timestamp_seconds",
-                "Until when a certificate counts that is in use, since the Unix epoch.",
+                "End of the validity of a certificate in use, since the Unix epoch.",
             )?,
         })
     }

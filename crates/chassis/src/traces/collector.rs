@@ -79,7 +79,7 @@ impl CollectorTls {
             reader.wrong(
                 ENDPOINT,
                 format!(
-                    "is https and this system has no authorities to trust: name the collector's own by {AUTHORITIES}, or a file of authorities in SSL_CERT_FILE"
+                    "is https and this system has no authorities to trust: set the collector's own with {AUTHORITIES}, or a file of authorities with SSL_CERT_FILE"
                 ),
             );
         }

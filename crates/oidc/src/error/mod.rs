@@ -67,7 +67,7 @@ pub enum ProviderError {
     #[error("the provider's {0} answered with malformed JSON")]
     Malformed(&'static str),
     /// The answer's signature does not verify: its key is not published yet, or it is for another client.
-    #[error("the provider's {0} answered with what does not verify")]
+    #[error("the answer of the provider's {0} does not verify")]
     Unverified(&'static str, #[source] Box<IdTokenError>),
     /// The metadata is for another issuer (OpenID Connect Discovery 4.3).
     #[error("the provider's metadata names another issuer than the configured one")]
@@ -89,10 +89,10 @@ pub enum ProviderError {
     Refused(&'static str, OAuthError),
     /// The provider rejected the client by the status 401 or 403 alone, without `invalid_client` (RFC 6749
     /// section 5.2); with advice for an operator.
-    #[error("the provider's {0} answered with status {1}, as for a client it does not believe ({2})")]
+    #[error("the provider's {0} answered with status {1}: it rejects this client ({2})")]
     ClientRefused(&'static str, u16, &'static str),
     /// A client assertion, a request object or a proof could not be signed.
-    #[error("what proves who we are can not be signed")]
+    #[error("the client's assertion, request or proof cannot be signed")]
     ClientAssertion(#[from] SigningFailed),
     /// The same fetch failed a moment ago. It is not retried yet.
     #[error(transparent)]
@@ -129,7 +129,7 @@ pub enum GrantError {
     #[error("the provider refused the grant: {0}")]
     Refused(OAuthError),
     /// The provider answered with success but without a usable token, or with another token type.
-    #[error("the token response is of no use: {0}")]
+    #[error("the token response cannot be used: {0}")]
     Unusable(&'static str),
     /// No usable answer this time; the refresh token stays valid.
     #[error("the provider gave no usable answer to the grant")]
@@ -152,7 +152,7 @@ pub enum IdTokenError {
     #[error("the token is signed with another algorithm than the configured one")]
     Algorithm,
     /// The header has `crit`.
-    #[error("the token's header asks for something we do not do")]
+    #[error("the token's header requires something that is not supported")]
     Header,
     /// `typ` is that of another kind of token. It is cut to the legal characters of a media type.
     #[error("typ is {0}, another kind of token than the one expected")]
@@ -182,7 +182,7 @@ pub enum IdTokenError {
     #[error("iat is absent, in the future or too old")]
     IssuedAt,
     /// `nonce` is missing or different.
-    #[error("nonce is not the one sent, or stands in a logout token")]
+    #[error("nonce is not the one that was sent, or is in a logout token")]
     Nonce,
     /// `at_hash` does not match the access token.
     #[error("at_hash does not fit the access token")]
@@ -194,7 +194,7 @@ pub enum IdTokenError {
     #[error("auth_time is absent, though max_age was asked for")]
     NoAuthTime,
     /// `acr` is not one of the requested values, listed here with spaces.
-    #[error("acr is none of those asked for: {0}")]
+    #[error("acr is not one of the requested values: {0}")]
     Acr(String),
     /// `sub` is missing, empty, too long or different from before.
     #[error("sub is absent or not the expected one")]
@@ -280,7 +280,7 @@ pub enum AccessTokenError {
     #[error(transparent)]
     Token(IdTokenError),
     /// `typ` is not that of the provider's access tokens: another kind of token, or no RFC 9068.
-    #[error("typ is not that of access tokens as OIDC_ACCESS_TOKENS has it")]
+    #[error("typ is not the one that OIDC_ACCESS_TOKENS sets for access tokens")]
     Type,
     /// The token lacks required claims of the provider's access tokens, or has claims of ID tokens.
     #[error("the token does not have the shape of OIDC_ACCESS_TOKENS, or may be an ID token")]
@@ -298,7 +298,7 @@ pub enum AccessTokenError {
     #[error("client_id is absent")]
     Client,
     /// `scope` is not a string.
-    #[error("scope is no text")]
+    #[error("scope is not a string")]
     Scope,
     /// `cnf` has a binding that cannot be checked here, such as a client certificate (RFC 8705).
     #[error("the token is bound to something that can not be checked here")]

@@ -139,6 +139,6 @@ pub(crate) fn client_hint(settings: &ProviderSettings) -> &'static str {
         ClientAuth::TlsClientAuth { .. } => {
             "the provider did not accept the certificate of OIDC_CLIENT_CERT_FILE: its subject has to be registered there"
         }
-        ClientAuth::None => "the provider wants to know who this client is: OIDC_CLIENT_AUTH_METHOD is none",
+        ClientAuth::None => "the provider requires client authentication: OIDC_CLIENT_AUTH_METHOD is none",
     }
 }

@@ -17,7 +17,7 @@ pub enum ProofError {
     #[error("the proof is malformed")]
     Malformed,
     /// The header has `crit` or a wrong `typ`.
-    #[error("typ of the proof is not that of such proofs")]
+    #[error("typ of the proof is not the expected one")]
     Type,
     /// `alg` is not allowed for proofs.
     #[error("the proof is signed with an algorithm that is not allowed")]
