@@ -194,7 +194,7 @@ async fn send(in_flight: InFlight, batch: Vec<PendingRead>) {
         Err(status) => {
             tracing::debug!(
                 error = &status as &dyn std::error::Error,
-                "sessions are read one by one"
+                "a batch cannot be read: its sessions are read one by one"
             );
         }
     }

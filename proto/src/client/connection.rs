@@ -96,7 +96,7 @@ impl ReplicaConnection {
         })?;
         // The kernel of a suspended process and a proxy without its server accept connections too.
         if !state.speaks().await {
-            tracing::debug!(%address, "a replica of the session service accepts connections and says nothing");
+            tracing::debug!(%address, "a replica of the session service accepts connections but does not answer");
             return Err(unreachable());
         }
         let service = Service::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);

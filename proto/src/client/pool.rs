@@ -280,7 +280,7 @@ impl Pool {
             (None, Ok(())) => tracing::info!("certificates for the session service were renewed"),
             (None, Err(error)) => tracing::warn!(
                 error,
-                "changed certificates for the session service are passed over"
+                "changed certificates for the session service cannot be used: the old ones stay in use"
             ),
         }
         if checked.is_err() {
