@@ -30,7 +30,7 @@ pub enum SessionsError {
     #[error("the session has changed since it was read")]
     StaleVersion,
     /// The session is bound to another key.
-    #[error("the session is bound to another key of a device")]
+    #[error("the session is bound to another device key")]
     BoundToAnotherKey,
     /// The request id was used with another payload.
     #[error("the request_id was used before with another request")]
@@ -42,7 +42,7 @@ pub enum SessionsError {
         limit: usize,
     },
     /// No transmitter of security events is configured.
-    #[error("the service listens to no transmitter of security events: set SESSION_SIGNALS")]
+    #[error("the service accepts no security events: set SESSION_SIGNALS")]
     ListensToNobody,
     /// The store failed.
     #[error(transparent)]
@@ -54,7 +54,7 @@ pub enum SessionsError {
     #[error("no session ID can be made")]
     NoRandomness(#[from] NoRandomness),
     /// A fault of the service, which is already logged.
-    #[error("the service is at fault")]
+    #[error("internal error of the service")]
     Internal,
 }
 
@@ -92,7 +92,7 @@ pub enum TokenRefreshError {
     #[error("the provider refused to exchange the access token")]
     ExchangeRefused,
     /// The provider does not accept the session's access token for an exchange.
-    #[error("the provider does not take the access token for an exchange")]
+    #[error("the provider does not accept the access token for an exchange")]
     SubjectRefused,
     /// The provider is unreachable or has not answered yet; nothing is lost.
     #[error("the identity provider cannot be reached")]
@@ -104,7 +104,7 @@ pub enum TokenRefreshError {
     #[error("the session needs key {0}, which this replica does not have")]
     UnknownKey(KeyId),
     /// A fault of the service, which is logged.
-    #[error("the refresh failed on a fault of the service")]
+    #[error("the refresh failed because of an internal error")]
     Internal,
 }
 

@@ -84,7 +84,7 @@ pub enum StartError {
     #[error("the metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
     /// A broken build.
-    #[error("the descriptors built in cannot be served")]
+    #[error("the built-in descriptors cannot be served")]
     Descriptors(#[from] tonic_reflection::server::Error),
 }
 
@@ -251,7 +251,7 @@ fn log_start(listener: &TcpListener, limits: SessionLimits) {
     if limits.revalidate_ms > 0 {
         tracing::info!(
             revalidate_secs = limits.revalidate_ms / 1_000,
-            "sessions in use are revalidated at the provider, but for those without a refresh token"
+            "sessions in use are revalidated at the provider, except those without a refresh token"
         );
     }
 }
@@ -265,7 +265,7 @@ async fn finish(calls: CallContext, refresher: Refresher, delivering: Option<Tas
     if let Some(delivering) = delivering
         && timeout(left(), delivering.wait()).await.is_err()
     {
-        tracing::warn!("receivers of signals did not answer in time and are left to another replica");
+        tracing::warn!("receivers of signals did not answer in time: another replica sends to them");
     }
 }
 

@@ -34,7 +34,7 @@ impl StoreCondition {
             has_room: runtime.readiness.condition("store_room", Weight::Informative),
             full: register_int_gauge_with_registry!(
                 "session_store_full",
-                "Whether the store has no room for new sessions (1) or has (0)",
+                "1 if the store has no room for new sessions, else 0",
                 runtime.metrics
             )?,
         })

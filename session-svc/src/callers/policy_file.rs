@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Result<Policy, FileMistakes> {
     })?;
     if callers.is_empty() {
         return Err(FileMistakes::of_file(
-            "there is no [[caller]]: nobody could call; leave SESSION_CALLERS unset to let every verified client call",
+            "there is no [[caller]], so no client could call; leave SESSION_CALLERS unset to let every verified client call",
         ));
     }
     Ok(Policy(callers.into_iter().collect()))
@@ -81,7 +81,7 @@ fn rpcs(value: Value<'_>) -> Option<Vec<Rpc>> {
             Some(rpc) if rpcs.contains(&rpc) => member.wrong(format!("rpc {name:?} is there twice")),
             Some(rpc) => rpcs.push(rpc),
             None if name == EVERY && alone => return Some(Rpc::ALL.to_vec()),
-            None if name == EVERY => member.wrong("\"*\" is every method and stands alone"),
+            None if name == EVERY => member.wrong("\"*\" means every method and must stand alone"),
             None => {
                 let rights = Rpc::ALL.iter().filter(|rpc| rpc.right() == **rpc);
                 member.wrong(unknown("rpc", &name, rights.map(|rpc| rpc.method_name())));

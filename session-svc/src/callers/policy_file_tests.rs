@@ -77,7 +77,7 @@ rpcs = "GetSession"
         "line 8: rpcs has to be a list such as [\"GetSession\"], or [\"*\"] for every method",
         "line 10: the caller has no identity",
         "line 11: unknown key \"identiy\": did you mean \"identity\"?",
-        "line 12: \"*\" is every method and stands alone",
+        "line 12: \"*\" means every method and must stand alone",
         "line 12: unknown rpc \"Fly\"",
         "line 16: rpc \"GetSession\" is there twice",
         "line 19: expected a text in quotes",

@@ -54,7 +54,7 @@ impl CallContext {
         )?;
         let watches = register_int_gauge_vec_with_registry!(
             "session_watches",
-            "Watches that are open now, by what they are about: all sessions, those of a person, or one.",
+            "Open watches, by scope: all sessions, those of a user, or one.",
             &["scope"],
             metrics
         )?;
@@ -125,7 +125,7 @@ fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
                 session,
                 error = cause,
                 trace_id,
-                "a call failed on a fault of the service"
+                "a call failed because of an internal error"
             );
         }
         ErrorReason::ErrStoreUnavailable | ErrorReason::ErrOverloaded => {
@@ -134,7 +134,7 @@ fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
                 session,
                 error = cause,
                 trace_id,
-                "the store did not do its work"
+                "the store is unavailable or overloaded"
             );
         }
         // A caller's mistake, or logged where it was found.

@@ -94,7 +94,7 @@ fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
             "attributes" => {
                 update.attributes = Some(arguments::claims("attributes", &request.attributes)?);
             }
-            _ => return arguments::wrong("update_mask", "names something else than user and attributes"),
+            _ => return arguments::wrong("update_mask", "names a field other than user and attributes"),
         }
     }
     Ok(update)

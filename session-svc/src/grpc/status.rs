@@ -11,7 +11,7 @@ use crate::sessions::{SessionsError, TokenRefreshError};
 use crate::store::StoreError;
 
 /// The text for callers about a fault of the service: its log has the causes.
-const FAULT: &str = "the session service is at fault; its log says why";
+const FAULT: &str = "internal error of the session service; its log has the cause";
 
 /// The reason and metadata of a failure, without internal details.
 fn describe(error: &SessionsError) -> (ErrorReason, Option<(&'static str, String)>) {
@@ -84,7 +84,7 @@ pub(super) fn of(error: &SessionsError) -> Status {
 pub(super) fn too_late() -> Status {
     status(
         ErrorReason::ErrDeadlineExceeded,
-        "the deadline passed before the answer was there",
+        "the deadline passed before the answer was ready",
         None,
     )
 }
@@ -93,7 +93,7 @@ pub(super) fn too_late() -> Status {
 pub(super) fn overloaded() -> Status {
     status(
         ErrorReason::ErrOverloaded,
-        "more is waiting for this caller than is kept for one: it has to read its answers",
+        "too much is waiting for this caller: it has to read its answers",
         None,
     )
 }
@@ -103,7 +103,7 @@ pub(super) fn access_denied(why: AccessDenied) -> Status {
     match why {
         AccessDenied::Unknown => status(
             ErrorReason::ErrUnknownCaller,
-            "the call came without an identity this service knows",
+            "this service does not know the caller's identity",
             None,
         ),
         AccessDenied::NotAllowed => status(
@@ -118,7 +118,7 @@ pub(super) fn access_denied(why: AccessDenied) -> Status {
 pub(super) fn no_room_in_answer() -> Status {
     status(
         ErrorReason::ErrOverloaded,
-        "the sessions before it have filled the answer: ask for it by another call",
+        "the earlier sessions have filled the answer: request this one in another call",
         None,
     )
 }

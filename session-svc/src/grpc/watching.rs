@@ -124,7 +124,7 @@ fn scope(request: &WatchSessionsRequest) -> Result<WatchScope, SessionsError> {
             issuer: arguments::issuer(issuer)?.to_owned(),
             subject: arguments::required_name("subject", subject)?.to_owned(),
         }),
-        (_, _, _) => arguments::wrong("handle", "stands alone, without issuer and subject"),
+        (_, _, _) => arguments::wrong("handle", "must be given alone, without issuer and subject"),
     }
 }
 

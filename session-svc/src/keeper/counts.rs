@@ -30,12 +30,12 @@ impl SessionCounts {
         let counts = Self {
             created: register_int_counter_with_registry!(
                 "sessions_created_total",
-                "Sessions that began.",
+                "Sessions created.",
                 registry
             )?,
             rolled: register_int_counter_with_registry!(
                 "sessions_rolled_total",
-                "Times that the end of a session's idle time was moved, because it was used.",
+                "Times that use of a session extended its idle time.",
                 registry
             )?,
             ended: register_int_counter_vec_with_registry!(
@@ -50,7 +50,7 @@ impl SessionCounts {
         }
         let durations = register_gauge_vec_with_registry!(
             "session_lifetime_seconds",
-            "The durations in force: how long a session lives unused (rolling) and at most (absolute), and the time between two rolls of one in use (roll_interval).",
+            "The durations in force: the idle time after which a session ends (rolling), its longest lifetime (absolute), and the time between two rolls of a session in use (roll_interval).",
             &["duration"],
             registry
         )?;

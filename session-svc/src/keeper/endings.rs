@@ -73,14 +73,14 @@ impl Keeper {
             return;
         }
         if let Err(error) = self.mark_ended_young(session.handle).await {
-            tracing::warn!(session = %session.handle, error = &error as &dyn std::error::Error, "a session ends without its mark");
+            tracing::warn!(session = %session.handle, error = &error as &dyn std::error::Error, "a session ends, but its mark could not be written yet");
             self.mark_young_later(session.handle, cause);
         }
     }
 
     /// In the background, writes the mark of a session that ended young.
     pub(crate) fn mark_young_later(&self, handle: Handle, cause: Cause) {
-        let what = "the mark of a session that ended young";
+        let what = "the mark of a session that ended soon after it began";
         self.make_up(what, self.clone(), move |keeper| async move {
             keeper.mark_ended_young(handle).await?;
             keeper.remove(handle, cause).await.map(|_removed| ())

@@ -119,7 +119,7 @@ impl Keeper {
                         Ok(session) if !whose.is(&session) => {
                             tracing::error!(
                                 session = %entry.name,
-                                "an index entry leads to a session of somebody else"
+                                "an index entry points to a session of another user"
                             );
                             continue;
                         }

@@ -24,20 +24,20 @@ impl Keeper {
         W: Fn(C) -> F + Send + 'static,
     {
         let Ok(permit) = Arc::clone(&self.making_up).try_acquire_owned() else {
-            tracing::error!(what, "too much could not be written: it is not made up for");
+            tracing::error!(what, "too many writes wait for a retry: this one is dropped");
             return;
         };
-        tracing::warn!(what, "could not be written and is made up for");
+        tracing::warn!(what, "could not be written and is retried");
         tokio::spawn(carried(async move {
             let until = Instant::now() + Duration::from_millis(MARK_KEPT_MS);
             while Instant::now() < until {
                 sleep(MAKE_UP_PAUSE).await;
                 if work(context.clone()).await.is_ok() {
-                    tracing::info!(what, "was made up for");
+                    tracing::info!(what, "a retry succeeded");
                     return;
                 }
             }
-            tracing::error!(what, "could not be made up for in time");
+            tracing::error!(what, "every retry failed: it is given up");
             drop(permit);
         }));
     }

@@ -93,7 +93,7 @@ impl Keeper {
         Ok(match opened {
             Ok(session) => self.judged(session),
             Err(error) => {
-                tracing::error!(session = %handle, error = &error as &dyn std::error::Error, "a record that cannot be read was removed: its refresh token, if it had one, is left to expire");
+                tracing::error!(session = %handle, error = &error as &dyn std::error::Error, "a record that cannot be read was removed: its refresh token, if it had one, is not revoked and expires");
                 Removed::Unreadable
             }
         })

@@ -28,7 +28,7 @@ fn read(reader: &mut Reader<'_>) -> StoreAccess {
     if matches!(store, StoreSettings::Memory) {
         reader.wrong(
             "SESSION_STORE",
-            "is memory:, which no other process can look into: name the store the service uses",
+            "is memory:, which no other process can read: set the store that the service uses",
         );
     }
     StoreAccess {

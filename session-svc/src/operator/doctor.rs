@@ -16,8 +16,8 @@ use crate::settings::{self, Settings};
 /// The command.
 pub(super) static DOCTOR: ReportTool<Settings> = ReportTool {
     name: "doctor",
-    about: "Checks these settings with the provider and the store, and reports what to fix",
-    remarks: "Changes no session. The provider's log shows one rejected request.",
+    about: "Contacts the provider and the store with these settings, and reports what works and how to fix the rest",
+    remarks: "Changes no session; the provider's log shows a refused request.",
     read: settings::read,
     examine: |settings| Box::pin(async move { examine(&settings).await }),
 };
@@ -53,7 +53,7 @@ fn transport(settings: &Settings) -> Finding {
         None if settings.listen.ip().is_loopback() => Finding::fits("plaintext, on this machine alone"),
         None => Finding::warning(
             "plaintext: anyone who reaches the address can read and end sessions, and read what others send",
-            "SESSION_TLS_CERT_FILE: set this, SESSION_TLS_KEY_FILE and SESSION_CLIENT_CA_FILE, or see that a network policy lets none but the edge in",
+            "SESSION_TLS_CERT_FILE: set this, SESSION_TLS_KEY_FILE and SESSION_CLIENT_CA_FILE, or use a network policy that allows only the edge",
         ),
     }
 }
@@ -68,7 +68,7 @@ fn callers(settings: &Settings) -> Finding {
         None if by_certificate => Finding::information(
             "every client with a certificate of SESSION_CLIENT_CA_FILE may call everything",
         )
-        .advise("SESSION_CALLERS: list who may call what, if more than the edge has such a certificate"),
+        .advise("SESSION_CALLERS: list the callers and their methods, if clients other than the edge have such a certificate"),
         None => Finding::information("every client that reaches the address may call everything"),
     }
 }

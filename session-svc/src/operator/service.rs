@@ -127,7 +127,7 @@ impl ServiceAddress {
                     "no session service answers at {}: check --service, that it runs, and whether it speaks {}",
                     self.url,
                     if self.ca.is_some() {
-                        "TLS with a certificate for this name from the authority of --ca-file, and asks for one of ours (--cert-file)"
+                        "TLS with a certificate for this name from the authority of --ca-file, and asks for a client certificate (--cert-file)"
                     } else {
                         "TLS (then https:// and --ca-file)"
                     }

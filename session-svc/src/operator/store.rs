@@ -59,9 +59,9 @@ pub(super) async fn examine(access: &StoreAccess) -> Section {
 
 fn keys(count: usize) -> Finding {
     match count {
-        0 => {
-            Finding::information("none is set: one is drawn at the start, and sessions end with the process")
-        }
+        0 => Finding::information(
+            "none is set: the service makes one at its start, and sessions end with the process",
+        ),
         1 => Finding::fits("one, which seals and opens"),
         count => Finding::fits(format!("{count}: the first seals, all open")),
     }
@@ -109,7 +109,7 @@ fn unless_served(access: &StoreAccess, found: String, advice: &str) -> Finding {
 fn unreachable(found: &str) -> Finding {
     Finding::problem(
         found,
-        "SESSION_STORE: check host, port, user and password, and that firewalls and network policies let this host through; rediss:// for TLS",
+        "SESSION_STORE: check host, port, user and password, and that firewalls and network policies allow connections from this host; rediss:// for TLS",
     )
 }
 
@@ -176,7 +176,7 @@ async fn try_rights(store: &dyn SessionStore) -> Result<(), String> {
     let removed = store.remove(name, Vec::new()).await.map_err(described)?;
     match written.as_ref() == Some(&probe) && removed.is_some() {
         true => Ok(()),
-        false => Err("what was written is not what is read".to_owned()),
+        false => Err("the record read differs from the record written".to_owned()),
     }
 }
 
@@ -184,11 +184,11 @@ fn clock(store: &dyn SessionStore) -> Finding {
     let apart = SystemClock.now_ms().abs_diff(store.now_ms());
     if apart > CLOCK_NOTICE_MS {
         return Finding::warning(
-            format!("{apart} ms apart from ours; the store's decides when sessions end"),
+            format!("{apart} ms apart from this machine's; sessions end by the store's clock"),
             "set the clocks of both machines by NTP",
         );
     }
-    Finding::fits(format!("{apart} ms apart from ours"))
+    Finding::fits(format!("{apart} ms apart from this machine's"))
 }
 
 async fn facts(store: &dyn SessionStore) -> Vec<Check> {
@@ -197,9 +197,9 @@ async fn facts(store: &dyn SessionStore) -> Vec<Check> {
         Ok(Err(error)) => chain(&error),
         Err(_elapsed) => "no answer in time".to_owned(),
     };
-    let found = format!("version, eviction and persistence may not be asked for: {why}");
+    let found = format!("version, eviction and persistence cannot be read: {why}");
     vec![(
         "engine",
-        Finding::unknown(found).advise("to have them judged here, allow +info"),
+        Finding::unknown(found).advise("to have them checked here, allow +info"),
     )]
 }

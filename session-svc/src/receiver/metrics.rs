@@ -39,7 +39,7 @@ impl EventCounts {
     ) -> Result<Self, prometheus::Error> {
         let events = register_int_counter_vec_with_registry!(
             "security_events_total",
-            "Security events that were delivered, by transmitter, type and what became of them.",
+            "Security events that were received, by transmitter, type and outcome.",
             &["transmitter", "event", "outcome"],
             registry
         )?;

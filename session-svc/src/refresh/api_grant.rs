@@ -78,7 +78,7 @@ impl RefreshFlight {
 pub(super) fn show_unsaved(session: &mut Session, token: ApiToken, now_ms: u64) {
     let held = session.tokens.api.get(&token.target);
     if held.is_none_or(|held| held.access.value != token.access.value) {
-        tracing::warn!(session = %session.handle, "a session has no room for a token for an API: each call requests one");
+        tracing::warn!(session = %session.handle, "a session has no room for the token of an API: each call requests one");
         session.tokens.api.put(token, now_ms);
     }
 }

@@ -240,7 +240,7 @@ impl RefreshFlight {
             never = self.prolong(&lease, &held) => match never {},
         };
         if let Err(error) = keeper.store().release_lease(&lease).await {
-            tracing::warn!(session = %self.handle, error = &error as &dyn std::error::Error, "the lease of a refresh runs out by itself");
+            tracing::warn!(session = %self.handle, error = &error as &dyn std::error::Error, "the lease of a refresh was not released and expires");
         }
         outcome
     }
@@ -269,9 +269,9 @@ impl RefreshFlight {
                 Ok(true) => held.prolong(sent_at, lease_for),
                 // Let the running request finish: the provider may have rotated already, and the write
                 // compares the generation of the tokens.
-                Ok(false) => tracing::warn!(session = %self.handle, "the lease of a refresh ran out"),
+                Ok(false) => tracing::warn!(session = %self.handle, "the lease of a refresh expired"),
                 Err(error) => {
-                    tracing::warn!(session = %self.handle, error = &error as &dyn std::error::Error, "the lease of a refresh is not prolonged");
+                    tracing::warn!(session = %self.handle, error = &error as &dyn std::error::Error, "the lease of a refresh could not be renewed");
                 }
             }
         }

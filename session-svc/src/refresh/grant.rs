@@ -82,7 +82,7 @@ impl RefreshFlight {
         if held.is_certain() {
             return Ok(());
         }
-        tracing::warn!(session = %self.handle, "the lease of a refresh ran out before the provider was asked");
+        tracing::warn!(session = %self.handle, "the lease of a refresh expired before the request to the provider");
         Err(LeadError::LeaseLost)
     }
 
@@ -200,7 +200,7 @@ impl RefreshFlight {
             return Ok(session);
         }
         // Not revoked: that may revoke the whole grant, including the token in use.
-        tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
+        tracing::warn!(session = %handle, "tokens came after another outcome was saved and are discarded");
         let unavailable = || Err(TokenRefreshError::ProviderUnavailable);
         let result = self.wanted.outcome_in(session).unwrap_or_else(unavailable);
         Err(LeadError::Concluded(
@@ -262,7 +262,7 @@ impl RefreshFlight {
                     if session.is_valid(keeper.lifetime(), keeper.now_ms()) =>
                 {
                     if unanswered.is_none() {
-                        tracing::warn!(session = %session.handle, "what came of a refresh cannot be saved yet");
+                        tracing::warn!(session = %session.handle, "the outcome of a refresh cannot be saved yet");
                         self.entry.set_store_away(true);
                     }
                     unanswered = edited.or(unanswered);

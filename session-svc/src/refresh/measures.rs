@@ -70,19 +70,19 @@ impl Measures {
         Ok(Self {
             flights: counter(
                 "session_refreshes_total",
-                "Refreshes by outcome; joined ones cost no grant, another replica had asked the provider.",
+                "Refreshes by outcome; joined ones used the tokens that another replica had requested.",
             )?,
             api_tokens: counter(
                 "session_api_tokens_total",
-                "Requests for tokens of single APIs by outcome; joined ones cost no grant, another replica had asked the provider.",
+                "Requests for tokens of single APIs by outcome; joined ones used the tokens that another replica had requested.",
             )?,
             ahead: counter(
                 "session_refreshes_ahead_total",
-                "Tries to refresh a session in use in the background, by outcome.",
+                "Attempts to refresh a session in use in the background, by outcome.",
             )?,
             revocations: counter(
                 "session_revocations_total",
-                "Tries to take tokens back at the provider, by outcome.",
+                "Attempts to revoke tokens at the provider, by outcome.",
             )?,
             provider: histogram(
                 "session_refresh_provider_duration_seconds",
@@ -98,7 +98,7 @@ impl Measures {
             )?,
             unsaved: gauge(
                 "session_refresh_unsaved",
-                "Outcomes of refreshes that the store has not taken yet: they are lost with this process.",
+                "Outcomes of refreshes that are not stored yet: they are lost if this process ends.",
             )?,
         })
     }

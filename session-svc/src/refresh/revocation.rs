@@ -34,7 +34,7 @@ impl Refresher {
         let Some(provider) = self.providers.of(issuer) else {
             tracing::warn!(
                 issuer,
-                "the provider is not configured: a refresh token is left to expire"
+                "the provider is not configured: a refresh token is not revoked and expires"
             );
             self.measures.revocation("given_up");
             return true;
@@ -63,14 +63,14 @@ impl Refresher {
                 ("done", true)
             }
             Ok(Revoked::NotOffered) => {
-                tracing::debug!(issuer, "the provider revokes no tokens: one is left to expire");
+                tracing::debug!(issuer, "the provider does not revoke tokens: this one expires");
                 ("not_offered", true)
             }
             Err(error) => {
                 let is_final = is_final(&error, token.is_access);
                 let error = &error as &dyn std::error::Error;
                 if is_final && token.is_access {
-                    tracing::debug!(issuer, error, "the provider revokes no such access tokens");
+                    tracing::debug!(issuer, error, "the provider does not revoke such access tokens");
                     ("unsupported", true)
                 } else {
                     tracing::warn!(issuer, error, "a token could not be revoked");

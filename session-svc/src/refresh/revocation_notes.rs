@@ -92,7 +92,7 @@ impl Refresher {
         };
         if let Err(error) = noted.await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "a revocation could not be noted: it is tried once");
+            tracing::warn!(error, "a revocation could not be noted: it is tried only once");
         }
         Some((name, note))
     }
@@ -109,7 +109,7 @@ impl Refresher {
         if let Err(error) = self.keeper.store().remove(name, Vec::new()).await {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
-                "the note of a revocation stays for now"
+                "the note of a revocation could not be removed yet"
             );
         }
     }
@@ -131,7 +131,7 @@ impl Refresher {
             if let Err(error) = self.revoke_under_lease(&holder, &mut pauses, &shutdown).await {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
-                    "notes of revocations cannot be looked through"
+                    "noted revocations could not be processed"
                 );
             }
         }

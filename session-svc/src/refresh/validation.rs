@@ -112,7 +112,7 @@ impl RefreshFlight {
                 Some(saved.await)
             }
             Err(error) if error.is_undecided() => {
-                tracing::warn!(session = %session.handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "a refreshed ID token cannot be judged yet");
+                tracing::warn!(session = %session.handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "a refreshed ID token cannot be validated yet");
                 None
             }
             Err(error) => Some(self.end_mismatched(session.clone(), None, &error).await),
@@ -127,7 +127,7 @@ impl RefreshFlight {
         answer: Option<&RefreshedTokens>,
         error: &IdTokenError,
     ) -> LeadOutcome {
-        tracing::error!(session = %session.handle, error = error as &dyn std::error::Error, "a refreshed ID token is not this session's");
+        tracing::error!(session = %session.handle, error = error as &dyn std::error::Error, "a refreshed ID token does not belong to this session");
         let rotated = answer.and_then(|answer| answer.refresh_token.as_deref());
         let tokens = session
             .tokens

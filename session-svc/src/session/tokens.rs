@@ -254,7 +254,7 @@ pub enum TokenRefusal {
     #[error("the provider refused to refresh the tokens: sign in again")]
     RefusedBefore,
     /// The person must sign in again.
-    #[error("a security event demands a sign-in: sign in again")]
+    #[error("a security event requires a new sign-in: sign in again")]
     SignInOwed,
 }
 

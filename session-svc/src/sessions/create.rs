@@ -63,7 +63,7 @@ impl NewSession {
         let oldest_ms = now_ms.saturating_sub(RECEIVED_AGO_MAX_MS);
         let is_too_old = |received_at_ms: u64| received_at_ms < oldest_ms;
         if self.received_at_ms.is_some_and(is_too_old) {
-            return invalid("tokens_received_at", "lies too far back");
+            return invalid("tokens_received_at", "is too far in the past");
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl Sessions {
         let theft = theft.unwrap_or_else(|error| {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "whether there was a theft is not known"
+                "whether a theft was noted could not be read"
             );
             None
         });
@@ -137,12 +137,12 @@ impl Sessions {
             && let Err(error) = self.keeper.told_theft(issuer, subject, theft_at_ms).await
         {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(session = %session.handle, error, "a theft is told once more by the next sign-in");
+            tracing::warn!(session = %session.handle, error, "the next sign-in reports a theft once more");
         }
         // The session exists already: on an error the caller would create another one, again and again.
         if let Err(error) = self.keep_limit(&session).await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(session = %session.handle, error, "the limit of a person is kept by their next sign-in");
+            tracing::warn!(session = %session.handle, error, "the session limit is not enforced until the user's next sign-in");
         }
         Ok(Created { id, session })
     }

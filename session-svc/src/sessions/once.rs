@@ -143,7 +143,7 @@ impl Sessions {
             Ok(noted) => noted,
             Err(_elapsed) => {
                 self.note_later(&using, false);
-                Err(StoreError::Unavailable("the use was noted too late for its caller".into()).into())
+                Err(StoreError::Unavailable("the use was noted after the deadline".into()).into())
             }
         }
     }
@@ -182,7 +182,7 @@ impl Sessions {
     /// Retries a note in the background. Even a late arrival note protects sessions created meanwhile from a
     /// repeated ending.
     fn note_later(&self, using: &Use, is_used: bool) {
-        let (what, context) = ("the use of what is good once", (self.clone(), using.clone()));
+        let (what, context) = ("the use of a one-time ID", (self.clone(), using.clone()));
         let write = move |(sessions, using): (Self, Use)| async move {
             match sessions.write_once(&using, is_used).await {
                 Err(SessionsError::RequestIdReused) => Ok(()),

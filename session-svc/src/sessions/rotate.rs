@@ -39,7 +39,7 @@ impl Sessions {
             Ok((session, _)) => session,
             // A full store locks out no user: a later use stores the generation.
             Err(SessionsError::Store(StoreError::Full)) => {
-                tracing::warn!(session = %handle, "the store is full: which cookie of a session counts is not written down");
+                tracing::warn!(session = %handle, "the store is full: the newest cookie of a session is not recorded");
                 return Ok(session);
             }
             Err(error) => return Err(error),
@@ -47,9 +47,9 @@ impl Sessions {
         if !is_copy {
             return Ok(session);
         }
-        tracing::warn!(session = %handle, "a copy of the cookie of a session was used: it ends");
+        tracing::warn!(session = %handle, "a copy of a session's cookie was used: the session ends");
         if let Err(error) = self.keeper.note_theft(&session.issuer, &session.subject).await {
-            tracing::warn!(session = %handle, error = &error as &dyn std::error::Error, "its person is not told of a theft");
+            tracing::warn!(session = %handle, error = &error as &dyn std::error::Error, "a theft could not be noted: the user is not told");
         }
         self.end_session(handle, Cause::Theft, OfflineTokens::TakeBack)
             .await?;

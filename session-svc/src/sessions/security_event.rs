@@ -387,7 +387,7 @@ impl Sessions {
         };
         match self.write_once(&done, true).await {
             Err(SessionsError::Store(StoreError::Full)) => {
-                tracing::warn!("a security event is not remembered, since the store is full");
+                tracing::warn!("a security event is not remembered: the store is full");
                 Ok(())
             }
             remembered => remembered,

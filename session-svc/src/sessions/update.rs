@@ -66,7 +66,7 @@ impl Update {
             if user.subject().as_deref() != Some(session.subject.as_str()) {
                 return Err(SessionsError::Invalid {
                     field: "user.sub",
-                    problem: "the person of a session cannot change",
+                    problem: "the user of a session cannot change",
                 });
             }
             session.user = user.clone();

@@ -31,7 +31,7 @@ impl MeasuredStore {
         let durations = HistogramVec::new(
             HistogramOpts::new(
                 "session_store_operation_duration_seconds",
-                "How long operations of the store took, by operation and outcome; of a stream of events, until it began.",
+                "Duration of store operations, by operation and outcome; for a stream of events, until it began.",
             )
             .buckets(BUCKETS.to_vec()),
             &["operation", "outcome"],

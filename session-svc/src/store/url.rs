@@ -104,13 +104,13 @@ pub(crate) struct TlsSettings {
 pub struct StoreUrlError(&'static str);
 
 const SCHEME: &str = "starts with no known scheme: use memory:, file:PATH, redis://, rediss://, redis-sentinel:// or redis-cluster:// (rediss-… for TLS)";
-const MEMORY: &str = "memory: takes nothing behind the colon";
+const MEMORY: &str = "memory: takes nothing after the colon";
 const FILE: &str = "file: needs a path, as in file:/var/lib/vestibule/sessions";
 const SERVER: &str = "a server is not HOST or HOST:PORT (an IPv6 address stands in brackets)";
 /// A '/' or '?' before an '@' cuts the user name or password short.
-const NOT_ENCODED: &str = "an '@' stands behind a '/' or '?': percent-encode them in the user name, the password and parameters (%2F for '/', %3F for '?', %40 for '@')";
+const NOT_ENCODED: &str = "an '@' follows a '/' or '?': percent-encode them in the user name, the password and parameters (%2F for '/', %3F for '?', %40 for '@')";
 const SEVERAL_SERVERS: &str = "redis:// takes one server; several need redis-sentinel:// or redis-cluster://";
-const MASTER: &str = "redis-sentinel:// needs the master's name behind the servers, as in redis-sentinel://h1:26379,h2:26379/mymaster";
+const MASTER: &str = "redis-sentinel:// needs the master's name after the servers, as in redis-sentinel://h1:26379,h2:26379/mymaster";
 const DATABASE: &str = "the database is not a whole number";
 const CLUSTER_PATH: &str = "redis-cluster:// takes no path: a cluster has only database 0";
 const ENCODING: &str = "the user name, password or a parameter is not percent-encoded UTF-8";

@@ -113,7 +113,7 @@ impl Deliverer {
                 tracing::debug!(
                     receiver = self.receiver.id,
                     error,
-                    "the store does not list the notes for a receiver"
+                    "the notes for a receiver cannot be listed"
                 );
                 false
             });
@@ -195,7 +195,7 @@ impl Deliverer {
             tracing::warn!(
                 receiver = self.receiver.id,
                 dropped = dropped.len(),
-                "a receiver misses events: they were too old, or too many"
+                "events for a receiver were dropped: they were too old, or too many"
             );
         }
         Ok(queue)
@@ -260,7 +260,7 @@ impl Deliverer {
                 tracing::warn!(
                     receiver = self.receiver.id,
                     error,
-                    "a receiver refused an event for good"
+                    "a receiver refused an event: it is not sent again"
                 );
                 self.count(SignalOutcome::Refused);
             }
@@ -272,7 +272,7 @@ impl Deliverer {
         // A note that stays is sent again.
         if let Err(error) = self.outbox.keeper.store().remove(name, Vec::new()).await {
             let error = &error as &dyn std::error::Error;
-            tracing::debug!(receiver = self.receiver.id, error, "a note stays for now");
+            tracing::debug!(receiver = self.receiver.id, error, "a note could not be removed");
         }
         None
     }

@@ -29,7 +29,7 @@ pub enum SealError {
     #[error("the text could not be sealed")]
     NotWritten,
     /// The text is not a sealed text, or was changed, swapped or rolled back.
-    #[error("the sealed text was changed, swapped or never ours")]
+    #[error("the sealed text was changed or swapped, or another service sealed it")]
     NotReadable,
     /// A newer release sealed the text in a format that this release does not know.
     #[error("the sealed text has a format this release does not know")]
@@ -38,6 +38,6 @@ pub enum SealError {
     #[error("the sealed text needs key {0}, which is not in SESSION_ENCRYPTION_KEY")]
     UnknownKey(KeyId),
     /// The content of the text has another form than expected.
-    #[error("the sealed text holds something else than expected")]
+    #[error("the sealed text has unexpected content")]
     Malformed(#[source] Box<dyn Error + Send + Sync>),
 }

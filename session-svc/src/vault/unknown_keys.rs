@@ -60,7 +60,7 @@ impl UnknownKeys {
         if is_due {
             tracing::error!(
                 %key,
-                "a record is sealed with a key that is not in SESSION_ENCRYPTION_KEY: callers ask another replica. Give this replica the whole ring"
+                "a record is sealed with a key that is not in SESSION_ENCRYPTION_KEY: callers ask another replica. Give this replica all keys"
             );
         }
     }

@@ -24,7 +24,7 @@ pub(super) struct EndCommand {
 
 pub(super) fn command() -> Command {
     Command::new("end")
-        .about("Ends one session, all sessions of a user, or all of one provider session")
+        .about("Ends one session, or all sessions of a user or of a provider session")
         .arg(
             argument("handle", "HANDLE", "Ends the session with this handle").conflicts_with_all([
                 "subject",
@@ -40,7 +40,7 @@ pub(super) fn command() -> Command {
             "SID",
             "Ends the sessions of this provider session (`sid`)",
         ))
-        .arg(argument("except-handle", "HANDLE", "Keeps this session"))
+        .arg(argument("except-handle", "HANDLE", "Does not end this session"))
         .arg(
             argument("cause", "CAUSE", "Reason, for the audit log and watchers")
                 .value_parser(PossibleValuesParser::new(causes().map(|(name, _)| name)))
@@ -51,7 +51,7 @@ pub(super) fn command() -> Command {
                 .long("yes")
                 .short('y')
                 .action(ArgAction::SetTrue)
-                .help("Ends the sessions without asking"),
+                .help("Ends all without a confirmation"),
         )
         .group(
             ArgGroup::new("which")
@@ -138,7 +138,7 @@ fn confirm(all: &EndSessionsRequest) -> Result<(), CommandFailure> {
     let what = chassis::terminal::shown(&format!("all sessions {which}"));
     if !std::io::stdin().is_terminal() {
         return Err(CommandFailure::usage(format!(
-            "this would end {what}: add --yes to do it without being asked"
+            "this would end {what}: add --yes to confirm"
         )));
     }
     let mut err = std::io::stderr();
@@ -149,7 +149,7 @@ fn confirm(all: &EndSessionsRequest) -> Result<(), CommandFailure> {
         (Ok(_), "y" | "yes") => Ok(()),
         _ => Err(CommandFailure {
             reason: "not_confirmed".to_owned(),
-            text: "nothing was ended".to_owned(),
+            text: "no session was ended".to_owned(),
             exit: Exit::Failed,
         }),
     }

@@ -35,7 +35,7 @@ pub(super) fn command() -> Command {
         .arg(subject_argument().required(true))
         .arg(issuer_argument())
         .arg(
-            super::argument("limit", "COUNT", "Most sessions to list")
+            super::argument("limit", "COUNT", "The largest number of sessions to list")
                 .default_value("1000")
                 .value_parser(value_parser!(u32)),
         )

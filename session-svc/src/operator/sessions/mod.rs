@@ -99,12 +99,12 @@ fn argument(id: &'static str, value: &'static str, help: &'static str) -> Arg {
 }
 
 fn subject_argument() -> Arg {
-    let help = "The user's `sub` at the provider";
+    let help = "The user, as the provider identifies them (`sub`)";
     argument("subject", "SUBJECT", help)
 }
 
 fn issuer_argument() -> Arg {
-    let help = "The issuer of that `sub` [default: OIDC_ISSUER_URL]";
+    let help = "The provider that identifies them [default: OIDC_ISSUER_URL]";
     argument("issuer", "URL", help)
 }
 

@@ -37,7 +37,7 @@ pub enum FileProblem {
     Full,
     /// The file is empty. An empty file is not a new store, because sessions may have been lost.
     #[error(
-        "it is empty, and no store is: put a backup in its place, or delete it to begin with a new store"
+        "it is empty, and a session store never is: put a backup in its place, or delete it to begin with a new store"
     )]
     Empty,
     /// The file is not a session store.
@@ -47,7 +47,7 @@ pub enum FileProblem {
     Foreign(#[source] Box<dyn Error + Send + Sync>),
     /// Part of the file was lost or changed, on this disk or in transfer.
     #[error(
-        "it is damaged, and nothing in it was changed: put a backup in its place, or move it away to begin with a new store, which signs everybody out"
+        "it is damaged, and nothing in it was changed: put a backup in its place, or move it away to begin with a new store, which signs all users out"
     )]
     Damaged(#[source] Box<dyn Error + Send + Sync>),
 }

@@ -142,7 +142,7 @@ fn find(path: &Path) -> Result<Option<File>, FileProblem> {
     }
     let mut head = [0; MAGIC.len()];
     if file.read_exact_at(&mut head, 0).is_err() || head != *MAGIC {
-        return Err(FileProblem::Foreign("it does not begin as one".into()));
+        return Err(FileProblem::Foreign("its header is wrong".into()));
     }
     Ok(Some(file))
 }

@@ -137,7 +137,7 @@ impl Worker {
     fn recover(&mut self, error: &StoreError) {
         tracing::error!(
             error = error as &dyn std::error::Error,
-            "a commit to the session file failed: nothing of it was acknowledged"
+            "a commit to the session file failed: none of its writes was acknowledged"
         );
         let is_full = matches!(error, StoreError::Full);
         let mut room = if is_full { self.give_up() } else { None };
@@ -169,7 +169,7 @@ impl Worker {
             Ok(None) => tracing::error!("there is no room left for the session file, not even for endings"),
             Err(ref error) => {
                 let error = error as &dyn std::error::Error;
-                tracing::error!(error, "the ballast of the session file cannot be given up");
+                tracing::error!(error, "the ballast of the session file cannot be released");
             }
         }
         given.ok().flatten()
@@ -181,7 +181,7 @@ impl Worker {
         let room = self.ballast.as_ref().map_or(Ok(Kind::Addition), Ballast::hold);
         let room = room.unwrap_or_else(|error| {
             let error = &error as &dyn std::error::Error;
-            tracing::error!(error, "the ballast of the session file cannot be held");
+            tracing::error!(error, "the ballast of the session file cannot be reserved");
             Kind::Ending
         });
         let before = self.room.send_replace(Some(room));

@@ -39,7 +39,7 @@ return 0
 enum NotKept {
     #[error("no replica acknowledged an ending in time")]
     Replicas,
-    #[error("the master still has what was ended: another one has taken its place")]
+    #[error("the master still has the ended sessions: another server has become master")]
     Undone,
 }
 

@@ -80,7 +80,7 @@ async fn keep_measuring(clock: Weak<ServerClock>, connection: WorkerConnection) 
         if let Err(error) = clock.synchronise(&connection).await {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
-                "the store's time could not be asked"
+                "the store's time could not be read"
             );
         }
     }

@@ -43,7 +43,7 @@ pub(super) enum EntryContent {
 }
 
 pub(super) fn unexpected() -> ParsingError {
-    "the event stream holds something else".to_owned().into()
+    "the event stream holds an unexpected entry".to_owned().into()
 }
 
 impl FromRedisValue for StreamEntry {

@@ -20,9 +20,9 @@ const NO_REPLICA: &str =
     "no server can take the place of this master, and its sessions are lost with it: give it two replicas";
 const EVICTION: &str = "set maxmemory-policy noeviction: evicting a session signs its user out";
 const NOT_APPENDED: &str =
-    "a restart of this server loses sessions, all of them without snapshots: set appendonly yes";
-const NO_LIMIT: &str = "set maxmemory, to four sevenths of what the server may take: full, it then refuses new sessions, where without a limit the system kills it";
-const LITTLE_ROOM: &str = "less than a fifth of maxmemory is left, and without room no session begins: raise maxmemory, and the server's memory with it";
+    "a restart of this server loses sessions (without snapshots: all of them): set appendonly yes";
+const NO_LIMIT: &str = "set maxmemory to four sevenths of the memory that the server may use: a full server then refuses new sessions; without a limit, the system kills it";
+const LITTLE_ROOM: &str = "less than a fifth of maxmemory is left, and no session can begin without room: raise maxmemory, and the server's memory with it";
 
 impl RedisStore {
     /// Asks the only server, or every master of a cluster, with INFO.

@@ -90,7 +90,7 @@ impl CheckedConnection {
         if self.checked_at.elapsed() >= CHECK_EVERY || self.breaks != breaks {
             let checked_at = Instant::now();
             if !is_master(server.clone()).await? {
-                tracing::warn!("the store's server is a replica by now: its connection is closed");
+                tracing::warn!("the store's server is now a replica: its connection is closed");
                 self.source.look();
                 return Err(not_the_master());
             }

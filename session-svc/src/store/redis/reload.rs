@@ -74,7 +74,7 @@ async fn renew(sources: Arc<watch::Sender<Arc<ConnectionSource>>>, source: Conne
     while let Err(error) = source.connect(ANSWER_TIMEOUT).await {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "the store does not take its changed settings yet: those in use stay"
+            "the store does not accept its changed settings yet: the old ones stay in use"
         );
         tokio::time::sleep(RENEW_PAUSE).await;
     }

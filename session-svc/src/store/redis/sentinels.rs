@@ -166,7 +166,7 @@ fn announce(verdict: &Verdict) {
         tracing::info!(
             server.address = host,
             server.port = port,
-            "the master of the store"
+            "the Sentinels name a master of the store"
         );
     } else {
         tracing::warn!("no majority of the Sentinels names a master: the store is not used");
@@ -276,7 +276,7 @@ impl Sentinel {
 }
 
 fn unexpected() -> RedisError {
-    (ErrorKind::UnexpectedReturnType, "a Sentinel says something else").into()
+    (ErrorKind::UnexpectedReturnType, "an unexpected Sentinel answer").into()
 }
 
 /// Waits for the next announcement; for ever without a subscription.

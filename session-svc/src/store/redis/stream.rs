@@ -65,7 +65,7 @@ enum TailItem {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("published events cannot be heard at the moment")]
+#[error("published events cannot be received at the moment")]
 struct EventsUnavailable;
 
 pub(super) fn events_unavailable() -> StoreError {
@@ -234,7 +234,7 @@ async fn read_on(shared: Weak<StreamFeed>) {
             if alive.connected.send_replace(false) {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "published events cannot be heard"
+                    "published events cannot be received"
                 );
             }
             let _ = alive.tail.send(TailItem::Cut);
@@ -254,7 +254,7 @@ async fn begin(shared: &StreamFeed) -> RedisResult<(CheckedConnection, Id)> {
     let question = shared.ask_for_newest();
     in_time(LATE, connection.wire.ask::<Value>(&question)).await?;
     if !shared.connected.send_replace(true) {
-        tracing::info!("published events are heard");
+        tracing::info!("published events are received");
     }
     Ok((connection, last))
 }
@@ -264,7 +264,7 @@ async fn in_time<T>(bound: Duration, answer: impl Future<Output = RedisResult<T>
     let sent_at = Instant::now();
     match tokio::time::timeout(bound, answer).await {
         Ok(answer) if sent_at.elapsed() <= bound => answer,
-        _ => Err((ErrorKind::Io, "the answer came late").into()),
+        _ => Err((ErrorKind::Io, "the answer came too late").into()),
     }
 }
 

@@ -138,7 +138,7 @@ impl RedisStore {
                     if let Err(error) = self.connection.once::<i64>(&command).await {
                         tracing::debug!(
                             error = &error as &dyn std::error::Error,
-                            "an index entry without a record is left to its expiry"
+                            "an index entry without a record was not removed and expires"
                         );
                     }
                 }

@@ -90,7 +90,7 @@ async fn ending_several_sessions_has_to_be_meant() {
     let (code, shown) = on_terminal(&typed, "n\n");
     assert_eq!(code, 1, "{shown}");
     assert!(
-        shown.contains("End all sessions of ada at") && shown.contains("nothing was ended"),
+        shown.contains("End all sessions of ada at") && shown.contains("no session was ended"),
         "{shown}"
     );
     assert_eq!(service.listed("ada").await.len(), 4);
