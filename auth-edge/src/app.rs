@@ -173,13 +173,13 @@ impl App {
         let listening = Arc::clone(&self.0.browser.listening);
         one(
             "browser_watches",
-            "Pages that listen to their person's sessions now.",
+            "Open pages that watch their user's sessions.",
             Box::new(move || listening.count()),
         )?;
         let streams = self.0.gateway.sessions.streams.clone();
         one(
             "session_streams",
-            "WebSockets, event streams, long downloads and uploads that are open on behalf of sessions now.",
+            "Open WebSockets, event streams, long downloads and uploads that belong to sessions.",
             Box::new(move || streams.count()),
         )
     }

@@ -44,7 +44,7 @@ pub(super) fn to_register(settings: &EdgeSettings, provider: &ConfiguredProvider
     };
     Section {
         title: format!(
-            "Register at the provider{whose}, letter by letter, for client {:?}",
+            "Register at the provider{whose}, exactly as shown, for client {:?}",
             provider.settings.client_id
         ),
         checks: addresses

@@ -25,8 +25,8 @@ use crate::sign_in::ProviderLogout;
 /// The command `doctor`.
 pub static DOCTOR: ReportTool<EdgeSettings> = ReportTool {
     name: "doctor",
-    about: "Checks these settings with the provider and the session service, and reports what to fix",
-    remarks: "Signs no user in and changes nothing. The provider's log shows one or two rejected requests.",
+    about: "Contacts the provider and the session service with these settings, and reports what works and how to fix the rest",
+    remarks: "Signs no user in and changes nothing. The provider's log shows one or two refused requests.",
     read: settings::read,
     examine: |settings| Box::pin(async move { examine(&settings).await }),
 };
@@ -48,11 +48,11 @@ async fn examine(settings: &EdgeSettings) -> Report {
         checks: session_service::examine(&settings.session_service).await,
     });
     let head_of_answers = Finding::information(format!(
-        "at most {} bytes (EDGE_CHECK_HEAD_BYTES); the edge omits headers that do not fit, and the audit log names them (header_left_out)",
+        "at most {} bytes (EDGE_CHECK_HEAD_BYTES); the edge leaves out a longer header for an application, and the audit log names it (header_left_out)",
         settings.check_head_bytes
     ));
     sections.push(Section {
-        title: "Checks of other proxies".to_owned(),
+        title: "Checks for other proxies".to_owned(),
         checks: vec![("head_of_answers", head_of_answers)],
     });
     Report { sections }
@@ -81,7 +81,7 @@ fn classes(settings: &EdgeSettings, provider: &ConfiguredProvider, listed: &[Str
                     "routes require acr {}, which the provider does not list",
                     missing.join(", ")
                 ),
-                "EDGE_ROUTES: write classes of acr_values_supported, or add these at the provider",
+                "EDGE_ROUTES: use values of acr_values_supported, or make the provider offer these",
             ),
         },
     )

@@ -29,13 +29,13 @@ pub(super) async fn examine(settings: &SessionServiceSettings) -> Vec<Check> {
     let client = match client(settings) {
         Ok(client) => client,
         Err(found) => {
-            let advice = "EDGE_SESSION_SVC_CA_FILE: name the PEM file of the authority that signed the service's certificate: https needs it";
+            let advice = "EDGE_SESSION_SVC_CA_FILE: https needs the PEM file of the authority that issued the service's certificate";
             return vec![(id, Finding::problem(found, advice))];
         }
     };
     let answers = match ask_for_nobody(&client).await {
         Some(error) if error.reason == ErrorReason::ErrStoreUnavailable => {
-            Finding::problem("answers, and its store does not", "ask it: `session-svc doctor`")
+            Finding::problem("answers, but its store does not", "run `session-svc doctor`")
         }
         Some(error) if error.is_unavailable() => {
             let mut checks = Vec::new();
@@ -77,15 +77,15 @@ async fn find_fault(settings: &SessionServiceSettings, address: &str) -> (String
             Some(fault) => describe_fault(fault, SETTINGS),
             None => (
                 root(&error),
-                "EDGE_SESSION_SVC_URL: start session-svc, and write host and port of its SESSION_LISTEN, in Kubernetes the name of its Service; check that firewalls and network policies allow this host".to_owned(),
+                "EDGE_SESSION_SVC_URL: start session-svc, and set host and port of its SESSION_LISTEN (in Kubernetes: the name of its Service); check that firewalls and network policies allow connections from this host".to_owned(),
             ),
         },
         (Ok(()), true) => (
             "the connection ends after the TLS handshake".to_owned(),
-            "EDGE_SESSION_SVC_CERT_FILE: name the edge's certificate, and EDGE_SESSION_SVC_KEY_FILE: a service with SESSION_CLIENT_CA_FILE needs a valid certificate of that authority".to_owned(),
+            "EDGE_SESSION_SVC_CERT_FILE and EDGE_SESSION_SVC_KEY_FILE: set the edge's certificate and key: a service with SESSION_CLIENT_CA_FILE accepts only callers with a certificate of that authority that has not expired".to_owned(),
         ),
         (Ok(()), false) => (
-            "something listens there and does not answer plain gRPC".to_owned(),
+            "a server listens there, but does not answer plain gRPC".to_owned(),
             "EDGE_SESSION_SVC_URL: if the service has SESSION_TLS_CERT_FILE, write https:// and set EDGE_SESSION_SVC_CA_FILE; otherwise check that the port is that of SESSION_LISTEN".to_owned(),
         ),
     }
@@ -118,13 +118,13 @@ fn identity(settings: &SessionServiceSettings) -> Finding {
     }
     let Some((certificate, _)) = &settings.identity else {
         return Finding::information(
-            "no client certificate: the service cannot tell the edge from other clients",
+            "the edge has no certificate: the service cannot tell it from other clients",
         );
     };
     let names = names_in(&read_bounded(certificate).unwrap_or_default());
     if names.is_empty() {
         return Finding::warning(
-            "our certificate has no name that SESSION_CALLERS can hold",
+            "the edge's certificate has no name that SESSION_CALLERS can list",
             "EDGE_SESSION_SVC_CERT_FILE: use a certificate with a DNS name or a SPIFFE ID as subject alternative name",
         );
     }
@@ -168,15 +168,15 @@ async fn rights(client: &SessionClient) -> Finding {
     }
     if unknown {
         return Finding::problem(
-            "the service does not know us",
-            "add one of our names to the file of SESSION_CALLERS, with rpcs = [\"*\"]; without a certificate (EDGE_SESSION_SVC_CERT_FILE) the edge has no name",
+            "the service does not know the edge",
+            "add one of the edge's names to the file of SESSION_CALLERS, with rpcs = [\"*\"]; the edge needs a certificate for that (EDGE_SESSION_SVC_CERT_FILE)",
         );
     }
     if refused.is_empty() {
-        return Finding::fits("everything the edge calls");
+        return Finding::fits("the edge may call all it needs");
     }
     Finding::problem(
-        format!("we may not call {}", refused.join(", ")),
-        "allow them to us in the file of SESSION_CALLERS: the edge calls every method",
+        format!("the edge may not call {}", refused.join(", ")),
+        "allow them to the edge in the file of SESSION_CALLERS: it calls every method",
     )
 }

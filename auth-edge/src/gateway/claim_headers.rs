@@ -83,15 +83,15 @@ impl LeftOutHeaders {
 pub(crate) enum LeftOut {
     #[error("it holds a control character")]
     Control,
-    #[error("it begins or ends with white space, which its reader would take away")]
+    #[error("it begins or ends with white space, which the application would remove")]
     Edges,
     #[error(
-        "a member of the list holds a comma, which would make two of it: set header_encoding = \"percent\""
+        "a member of the list holds a comma, which would split it in two: set header_encoding = \"percent\""
     )]
     Comma,
-    #[error("it is an object, or a list of other things than texts, numbers and flags")]
+    #[error("it is an object, or a list whose members are not all strings, numbers or booleans")]
     Nested,
-    #[error("it is too long, or does not fit beside the others")]
+    #[error("it is too long, or does not fit next to the others")]
     TooLong,
     #[error(
         "the head of the check's answer has no room for it: raise EDGE_CHECK_HEAD_BYTES and the proxy's buffer (nginx: proxy_buffer_size)"

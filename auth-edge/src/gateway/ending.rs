@@ -68,7 +68,7 @@ pub(super) fn until_ended(
     let mut end = Box::pin(async move {
         tokio::select! {
             () = ended(open.as_ref()) => Status::unauthenticated("the session has ended"),
-            () = overdue.cancelled() => Status::unavailable("the edge stops"),
+            () = overdue.cancelled() => Status::unavailable("the edge is stopping"),
         }
     });
     let mut is_over = false;

@@ -90,7 +90,7 @@ pub(super) async fn session(
         (true, true) => Use::CountsAndIsAnsweredLate(&device),
     };
     let current = gateway.sessions.current(headers, use_).await;
-    current.map_err(|error| HttpError::session_service_down(&error, "a guard cannot ask for the session"))
+    current.map_err(|error| HttpError::session_service_down(&error, "the session could not be read"))
 }
 
 /// Checks a session against the requirements of a route. Returns the access token if the route requires one.
@@ -165,7 +165,7 @@ pub(super) async fn token(
     if reason != ErrorReason::ErrInsufficientScope {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "a guard has no access token"
+            "a required access token is not available"
         );
     }
     Err(Missing::NotBySignIn(failure))

@@ -84,7 +84,7 @@ impl Metrics {
             )?,
             access_tokens: prometheus::register_int_counter_vec_with_registry!(
                 "access_tokens_total",
-                "Access tokens that clients have shown, by outcome: accepted, or why not.",
+                "Access tokens that clients presented, by outcome: accepted, or the reason for the rejection.",
                 &["outcome"],
                 registry
             )?,

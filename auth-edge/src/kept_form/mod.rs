@@ -110,7 +110,7 @@ impl KeptForms {
         let id = request.extensions().get::<RequestId>().copied();
         match self.seal(keepable.person, request).await {
             Ok(Some(sealed)) => {
-                tracing::info!("a form is kept over a sign-in");
+                tracing::info!("a form is kept during a sign-in");
                 let id = id.as_ref().map(RequestId::as_str);
                 let kept = (sealed.as_str(), keepable.login.as_str());
                 pages::keep(&self.pages, language, (failure, next), id, kept)
@@ -218,7 +218,7 @@ pub(crate) async fn handle(
     }
     let current = forms.sessions.current(&head.headers, Use::LookOnly).await;
     let current = current
-        .map_err(|error| HttpError::session_service_down(&error, "a kept form cannot ask for the session"))?;
+        .map_err(|error| HttpError::session_service_down(&error, "a form's session could not be read"))?;
     let Some(current) = current else {
         let back = way_back(form.target.url().path());
         return Ok(pages::sign_in(pages, language, site.login_url(Some(&back), None)));

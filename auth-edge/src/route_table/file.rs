@@ -114,7 +114,7 @@ fn route(table: &Table<'_>, is_check: bool, around: &RouteFileContext) -> Option
         upstream_jwt: table
             .get("upstream_jwt")
             .and_then(upstream_headers::asserted_claims),
-        max_body_bytes: get("max_body").and_then(|value| number(value, 0, "whole bytes; 0 is no limit")),
+        max_body_bytes: get("max_body").and_then(|value| number(value, 0, "whole bytes; 0 means no limit")),
         csrf: csrf.unwrap_or_default(),
         guards_method_override: flag("guard_method_override"),
         encoded_path: table.flag("encoded_path"),
@@ -174,7 +174,7 @@ fn upstream(value: Value<'_>) -> Option<Upstream> {
     if plain.is_none() {
         // The message does not repeat the value: it could hold a password.
         value.wrong(
-            "upstream has to be \"dir:PATH\", \"http(s)://host:port\" or \"h2c://host:port\" without anything behind",
+            "upstream has to be \"dir:PATH\", \"http(s)://host:port\" or \"h2c://host:port\" with nothing after it",
         );
     }
     plain.map(|url| Upstream::Http(Server { url, prior_knowledge }))

@@ -169,7 +169,7 @@ pub(crate) fn parse_name(text: &str) -> Result<HeaderName, &'static str> {
             "a header's name begins with a letter and holds letters, digits, - and _, at most 64 of them",
         );
     }
-    let name = HeaderName::try_from(text).map_err(|_| "that is no header's name")?;
+    let name = HeaderName::try_from(text).map_err(|_| "that is not a header name")?;
     let folded = folded(name.as_str());
     let folded = folded.as_ref();
     let begins_with = |beginnings: &[&str]| beginnings.iter().any(|beginning| folded.starts_with(beginning));
@@ -177,14 +177,14 @@ pub(crate) fn parse_name(text: &str) -> Result<HeaderName, &'static str> {
         return Ok(name);
     }
     if CREDENTIALS.contains(&folded) {
-        return Err("that header carries credentials, which no claim is");
+        return Err("that header carries credentials, and a claim is not one");
     }
     if OWN.contains(&folded) || begins_with(&OWN_BEGINNINGS) || describes_origin(folded) {
         return Err("only the edge itself sets that header");
     }
     let is_of_one_hop = HOP_BY_HOP.iter().any(|name| name.as_str() == folded);
     if is_of_one_hop || MEANING.contains(&folded) || begins_with(&MEANING_BEGINNINGS) {
-        return Err("that header says how a message is read or where it goes, and nobody's identity");
+        return Err("that header controls how a message is read or where it goes, not identity");
     }
     Ok(name)
 }

@@ -21,23 +21,23 @@ pub(crate) fn register(registry: &Registry, cache: &Arc<SessionCache>) -> Result
     };
     one(
         "session_cache_sessions",
-        "Sessions in memory, those that do not count any more included.",
+        "Sessions in memory, including those that are no longer valid.",
         |cache| as_f64(cache.size().0),
     )?;
     one(
         "session_cache_bytes",
-        "What sessions in memory are reckoned to take.",
+        "Estimated size of the sessions in memory, in bytes.",
         |cache| as_f64(usize::try_from(cache.size().1).unwrap_or(usize::MAX)),
     )?;
     one(
         "session_service_news_age_seconds",
-        "How old the oldest report of a replica of the session service is: nothing in memory counts beyond 0.45 s.",
+        "Age of the oldest report of a replica of the session service; above 0.45 s the edge uses no session in memory.",
         |cache| cache.listening.news_age().as_secs_f64(),
     )?;
     let heard = Arc::clone(&cache.listening);
     registry.register(Box::new(SampledGauge::new(
         "session_service_replicas",
-        "Replicas of the session service that the edge knows of, by state: heard or unheard.",
+        "Replicas of the session service that the edge knows, by state: heard if their reports arrive, else unheard.",
         &["state"],
         move |gauges| {
             for (state, count) in ["heard", "unheard"].into_iter().zip(heard.replicas()) {

@@ -171,7 +171,7 @@ pub(super) fn unproven() -> SessionError {
 pub(super) fn malformed() -> SessionError {
     failed(
         ErrorReason::ErrInternal,
-        "the session service left out what it has to answer",
+        "the answer of the session service lacks a required part",
     )
 }
 

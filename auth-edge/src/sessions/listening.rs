@@ -207,7 +207,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
                 }
             }
             WatchItem::Lost(error) => {
-                tracing::warn!(replica = %id, error = &error as &dyn std::error::Error, "a replica of the session service is not heard: every session is asked for");
+                tracing::warn!(replica = %id, error = &error as &dyn std::error::Error, "cannot receive from a replica of the session service: the edge reads every session from the service");
                 self.0.insert(id, heard(None));
             }
             WatchItem::Gone => {
@@ -241,7 +241,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
         listening.complete(now, until);
         tracing::info!(
             replicas = self.0.len(),
-            "every replica of the session service is heard"
+            "receiving from every replica of the session service"
         );
     }
 }

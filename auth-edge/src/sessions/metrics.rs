@@ -11,7 +11,7 @@ impl CacheMetrics {
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let all = prometheus::register_int_counter_vec_with_registry!(
             "session_cache_lookups_total",
-            "Sessions looked up in memory, by result: hit, miss, or unheard while a replica of the session service is not heard.",
+            "Sessions looked up in memory, by result: hit, miss, or unheard while reports of a replica of the session service are missing.",
             &["result"],
             registry
         )?;

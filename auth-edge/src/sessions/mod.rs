@@ -245,7 +245,7 @@ impl SessionRepository {
             Err(error) if !rolls && error.reason != ErrorReason::ErrMissingSession => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "a session that is used is not extended"
+                    "a session in use could not be extended"
                 );
                 Ok((session, false))
             }
@@ -384,7 +384,7 @@ impl SessionRepository {
         if cookies.is_empty() || self.get(&current.id).await.is_ok() {
             return cookies;
         }
-        tracing::info!("no cookie is renewed: the session ended while its answer was made");
+        tracing::info!("no cookie is renewed: the session ended before the answer was ready");
         Vec::new()
     }
 

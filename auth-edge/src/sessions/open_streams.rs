@@ -164,12 +164,12 @@ impl Inner {
                 // The next check finds any later change.
                 open.doubted = false;
                 if session.sign_in_demand.is_some() {
-                    tracing::info!(session = %handle, streams = open.streams, "a session owes a sign-in, and its streams end");
+                    tracing::info!(session = %handle, streams = open.streams, "a session requires a new sign-in: its streams end");
                     open.ended.cancel();
                 }
             }
             Ok(Err(error)) if error.reason == ErrorReason::ErrMissingSession => {
-                tracing::info!(session = %handle, streams = open.streams, "a session ended, and its streams with it");
+                tracing::info!(session = %handle, streams = open.streams, "a session ended: its streams end");
                 open.ended.cancel();
             }
             // The result is unknown: read again at the next check.

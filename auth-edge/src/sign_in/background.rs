@@ -28,7 +28,7 @@ where
     W: Fn() -> F + Send + 'static,
 {
     let Ok(permit) = Arc::clone(&sign_in.background).try_acquire_owned() else {
-        tracing::error!(what, "too much waits in the background: given up");
+        tracing::error!(what, "too much background work is waiting: this work is dropped");
         return;
     };
     tokio::spawn(carried(async move {

@@ -257,7 +257,7 @@ impl Callback<'_> {
     /// attempt, so that there is no loop.
     fn go_on_as_nobody(&self, transaction: &Transaction) -> Response {
         let (sign_in, provider) = (self.sign_in, self.provider);
-        tracing::info!(provider = provider.id, "a silent sign-in found nobody");
+        tracing::info!(provider = provider.id, "a silent sign-in found no signed-in user");
         sign_in.metrics.login("anonymous", &provider.id);
         let cookies = [
             sign_in

@@ -114,7 +114,7 @@ impl HeldClaim {
             request_id: self.request_id,
             holder: self.holder,
         };
-        until_done(sign_in, "a sign-in to be given up", move || {
+        until_done(sign_in, "abandoning a sign-in", move || {
             let (sessions, request) = (sessions.clone(), request.clone());
             async move { sessions.client.abandon_sign_in(request).await.map(drop) }
         });

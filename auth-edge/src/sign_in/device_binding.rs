@@ -154,7 +154,7 @@ fn invited(bindings: &DeviceBindings, proof: &str, now_ms: u64) -> Option<(Sessi
     let id = bindings.invited(&unverified_challenge(proof)?, now_ms)?;
     let registration = verify_registration(proof).inspect_err(|error| {
         let error = error as &dyn std::error::Error;
-        tracing::info!(error, "a device that was invited proves nothing");
+        tracing::info!(error, "the registration proof of a device is not valid");
     });
     Some((id, registration.ok()?.jwk))
 }
@@ -254,7 +254,7 @@ pub(crate) async fn refresh(
             tracing::info!(
                 session = session.handle,
                 error = &error as &dyn std::error::Error,
-                "a device proves nothing"
+                "the proof of a device is not valid"
             );
             let device = sign_in.device(&head);
             record(&sign_in, &device, Some(&session), Some("proof"));
@@ -324,7 +324,7 @@ fn failed(error: SessionError) -> HttpError {
     }
     tracing::warn!(
         error = &error as &dyn std::error::Error,
-        "a session is not bound to its device"
+        "a session could not be bound to its device"
     );
     HttpError::session(error.reason)
 }

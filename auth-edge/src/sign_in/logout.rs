@@ -289,7 +289,7 @@ fn logout_hint(id_token: &str) -> Option<String> {
 /// Retries to end a session whose cookie the browser no longer has.
 fn end_later(sign_in: Arc<SignIn>, session: SessionId) {
     let sessions = sign_in.sessions.clone();
-    until_done(&sign_in, "a session to be ended", move || {
+    until_done(&sign_in, "ending a session", move || {
         let (sessions, session) = (sessions.clone(), session.clone());
         async move { sessions.end(&session).await.map(|_ended| ()) }
     });

@@ -169,7 +169,7 @@ impl Redemption {
         if groups.is_none() {
             tracing::warn!(
                 provider = self.provider.id,
-                "the ID token leaves out the claim groups because the person has too many: name their address (OIDC_ENDPOINTS=groups=URL), or have the provider send only groups that are assigned to the application"
+                "the ID token leaves out the claim groups because the user has too many: set the address of the groups (OIDC_ENDPOINTS=groups=URL), or make the provider send only groups that are assigned to the application"
             );
         }
         Ok(groups)

@@ -78,7 +78,7 @@ pub(crate) async fn receive(
             }
             HttpError::session_service_down(
                 &error,
-                "a security event could not be delivered: its transmitter is to send it again",
+                "a security event could not be delivered: its transmitter has to send it again",
             )
         }
     })?;

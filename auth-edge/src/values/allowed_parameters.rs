@@ -55,7 +55,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), &'static str> {
     }
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');
     if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(plain) {
-        return Err("is no name of a parameter: write letters, digits, _ - . or :, at most 64");
+        return Err("is not a parameter name: write letters, digits, _ - . or :, at most 64");
     }
     Ok(())
 }

@@ -257,9 +257,9 @@ test('who we are to the session service is told, and what it does not let us do'
   const address = { ...settings.edge, EDGE_SESSION_SVC_URL: `https://localhost:${port}`, EDGE_SESSION_SVC_CA_FILE: server.ca };
   const shown = { ...address, EDGE_SESSION_SVC_CERT_FILE: client.certificate, EDGE_SESSION_SVC_KEY_FILE: client.key };
   const cases = [
-    ['dns:edge.internal', ['*'], shown, 'session_service_rights', 'ok', /everything/],
+    ['dns:edge.internal', ['*'], shown, 'session_service_rights', 'ok', /all it needs/],
     ['dns:edge.internal', ['GetSession'], shown, 'session_service_rights', 'problem', /BeginSignIn, .*WatchSessions/],
-    ['dns:other.internal', ['*'], shown, 'session_service_rights', 'problem', /does not know us/],
+    ['dns:other.internal', ['*'], shown, 'session_service_rights', 'problem', /does not know the edge/],
     ['dns:edge.internal', ['*'], address, 'session_service', 'problem', /ends after the TLS handshake/],
     ['dns:edge.internal', ['*'], { ...shown, EDGE_SESSION_SVC_CA_FILE: client.ca }, 'session_service', 'problem', /not from an authority/],
     ['dns:edge.internal', ['*'], { ...shown, EDGE_SESSION_SVC_URL: `http://localhost:${port}` }, 'session_service', 'problem', /does not answer plain gRPC/],

@@ -68,7 +68,7 @@ async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: 
     let base = &browser.sites.of(request.headers()).base_url;
     if csrf::check_script(request.headers(), base).is_err() {
         let reason = ErrorReason::ErrCsrf;
-        let status = error::status(reason, "the call does not come from our own pages", []);
+        let status = error::status(reason, "the call does not come from a page of this site", []);
         return refusal(status, StatusCode::FORBIDDEN);
     }
     let (head, body) = request.into_parts();

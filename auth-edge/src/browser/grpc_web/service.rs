@@ -51,10 +51,10 @@ impl BrowserApi {
     async fn administering<Q>(&self, request: &Request<Q>) -> Result<(Arc<CachedSession>, Share), Status> {
         let mine = self.current(request).await?.session;
         if mine.sign_in_demand.is_some() {
-            let problem = "the person has to sign in again";
+            let problem = "the user has to sign in again";
             return Err(error::status(ErrorReason::ErrFailedRefreshGrant, problem, []));
         }
-        let problem = "too many calls of this person at once";
+        let problem = "this user has too many open calls";
         let share = self.share(&self.browser.listing, &mine, Limit::ListsOfPerson, problem)?;
         Ok((mine, share))
     }
@@ -234,7 +234,7 @@ impl BrowserSessionService for BrowserApi {
     ) -> Result<Response<Self::WatchMySessionStream>, Status> {
         let current = self.current(&request).await?;
         let (listening, mine) = (&self.browser.listening, &current.session);
-        let problem = "too many pages of this person listen already";
+        let problem = "this user has too many pages that watch sessions";
         let share = self.share(listening, mine, Limit::WatchesOfPerson, problem)?;
         let stream = watch::stream(&self.browser, current, share, request.into_inner().resume_token)
             .await

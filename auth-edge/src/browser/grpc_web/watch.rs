@@ -177,7 +177,7 @@ impl BrowserWatch {
 fn unheard() -> SessionError {
     SessionError {
         reason: session_proto::v1::ErrorReason::ErrSessionServiceUnavailable,
-        message: "the session service cannot be heard".to_owned(),
+        message: "cannot receive from the session service".to_owned(),
         metadata: std::collections::HashMap::new(),
     }
 }

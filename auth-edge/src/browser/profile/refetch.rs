@@ -48,7 +48,7 @@ pub(super) async fn refetch(browser: &Browser, current: &CurrentSession) -> Resu
     let Some(provider) = browser.providers.of_session(&current.session.issuer) else {
         tracing::warn!(
             issuer = current.session.issuer,
-            "profile not read anew: the provider is not configured"
+            "profile not refreshed: the provider is not configured"
         );
         return Err(HttpError::Provider(Handler::Profile, Outage::BadAnswer));
     };
@@ -98,7 +98,7 @@ pub(super) async fn refetch(browser: &Browser, current: &CurrentSession) -> Resu
 }
 
 fn not_updated(error: SessionError) -> HttpError {
-    tracing::warn!(error = &error as &dyn std::error::Error, "profile not read anew");
+    tracing::warn!(error = &error as &dyn std::error::Error, "profile not refreshed");
     HttpError::Session {
         reason: error.reason,
         scopes: None,
@@ -107,7 +107,7 @@ fn not_updated(error: SessionError) -> HttpError {
 }
 
 fn userinfo_failed(error: UserinfoError) -> HttpError {
-    tracing::warn!(error = &error as &dyn std::error::Error, "profile not read anew");
+    tracing::warn!(error = &error as &dyn std::error::Error, "profile not refreshed");
     let outage = match &error {
         UserinfoError::Provider(error) => error.outage(),
         UserinfoError::Token(oidc::IdTokenError::Provider(error)) => error.outage(),

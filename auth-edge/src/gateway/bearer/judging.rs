@@ -185,7 +185,7 @@ impl Presentation<'_> {
             tracing::warn!(
                 provider = &*provider.id,
                 error = error as &dyn std::error::Error,
-                "a provider cannot be asked about an access token"
+                "an access token could not be introspected at the provider"
             );
         }
         Ok(said.map(Arc::new).map_err(Arc::new))
@@ -234,7 +234,7 @@ impl Presentation<'_> {
         let now_ms = self.gateway.clock.now_ms();
         if self.method.is_empty() {
             tracing::warn!(
-                "a bound access token does not pass: the proxy does not tell the method (X-Forwarded-Method), which its proof is for"
+                "a bound access token is rejected: the proxy does not send the method (X-Forwarded-Method), which the proof must match"
             );
             return Err(ProofError::Method.into());
         }

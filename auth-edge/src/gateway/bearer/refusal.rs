@@ -75,7 +75,7 @@ impl TokenRefusal {
         match self {
             Self::Malformed => (
                 "malformed_header",
-                request("There has to be one Authorization header, with one token."),
+                request("Send one Authorization header, with one token."),
             ),
             Self::Token(error) => match **error {
                 AccessTokenError::Provider(_) => (
@@ -84,10 +84,10 @@ impl TokenRefusal {
                 ),
                 _ => (error.reason(), invalid(words(error))),
             },
-            Self::Opaque => ("opaque", invalid("Only JWT access tokens are taken here.")),
+            Self::Opaque => ("opaque", invalid("Only JWT access tokens are accepted here.")),
             Self::Issuer => (
                 "iss",
-                invalid("The access token is of an issuer that does not count here."),
+                invalid("The access token is from an issuer that is not accepted here."),
             ),
             Self::WithoutProof => (
                 "without_proof",
@@ -96,7 +96,7 @@ impl TokenRefusal {
             Self::NotBound => (
                 "not_bound",
                 invalid(
-                    "The access token is bound to no key: present it by Bearer, without a proof, where that is allowed.",
+                    "The access token is not bound to a key: present it by Bearer, without a proof, where that is allowed.",
                 ),
             ),
             Self::Proof(_) => (
@@ -107,14 +107,11 @@ impl TokenRefusal {
                 "replay",
                 proof("The DPoP proof was used before: make one for each request."),
             ),
-            Self::Scope => (
-                "scope",
-                scope("The access token lacks a scope that is asked for."),
-            ),
+            Self::Scope => ("scope", scope("The access token lacks a required scope.")),
             Self::AuthorizationDetails => (
                 "authorization_details",
                 scope(
-                    "The access token is narrowed by authorization_details (RFC 9396), which are not looked at here.",
+                    "The access token is limited by authorization_details (RFC 9396), which are not evaluated here.",
                 ),
             ),
             Self::StepUp => ("step_up", step_up("A different sign-in is needed.")),
@@ -132,12 +129,12 @@ fn words(error: &AccessTokenError) -> &'static str {
         "expired" => "The access token has expired.",
         "nbf" | "iat" => "The access token is not valid yet.",
         "aud" => "The access token is for another resource.",
-        "iss" => "The access token is of an issuer that does not count here.",
-        "typ" => "The token is no access token: its typ is another one (RFC 9068: at+jwt).",
-        "shape" => "The token is no access token as its provider makes them.",
-        "token_type" => "The provider says that the token is no access token (token_type).",
+        "iss" => "The access token is from an issuer that is not accepted here.",
+        "typ" => "The token is not an access token: it has another typ (RFC 9068: at+jwt).",
+        "shape" => "The token does not have the form of its provider's access tokens.",
+        "token_type" => "The provider says that the token is not an access token (token_type).",
         "cnf" => "The access token is bound to something that is not checked here.",
         "inactive" => "The access token is not active.",
-        _ => "The access token is malformed, or was not issued by a provider that counts here.",
+        _ => "The access token is malformed, or its issuer is not accepted here.",
     }
 }

@@ -59,13 +59,13 @@ pub(super) fn find(
     }
     let Some(url) = &original.url else {
         tracing::warn!(
-            "a check does not pass: no proxy of EDGE_TRUSTED_PROXIES says what was asked for, which [[check]] is chosen by"
+            "a check is rejected: no proxy of EDGE_TRUSTED_PROXIES sent the requested address, which selects the [[check]]"
         );
         return Err(UNKNOWN_REQUEST);
     };
     if gateway.routes.with(|table| table.checks_by_method) && overrides_method(headers) {
         tracing::info!(
-            "a check does not pass: [[check]] tells methods apart, and a header names another one"
+            "a check is rejected: [[check]] depends on the method, and a header names another method"
         );
         return Err(OTHER_METHOD);
     }
@@ -73,7 +73,7 @@ pub(super) fn find(
         Some(rule) => Ok(Some(rule)),
         None => {
             tracing::info!(
-                "a check does not pass: no [[check]] is for it, or it can be read in more than one way"
+                "a check is rejected: no [[check]] matches its address, or the address can be read in more than one way"
             );
             Err(UNKNOWN_REQUEST)
         }

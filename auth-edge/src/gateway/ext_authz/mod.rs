@@ -73,9 +73,8 @@ struct ExtAuthz {
 impl Authorization for ExtAuthz {
     async fn check(&self, request: Request<CheckRequest>) -> Result<Response<CheckResponse>, Status> {
         let attributes = request.into_inner().attributes.unwrap_or_default();
-        let (question, headers) = question(attributes).ok_or_else(|| {
-            Status::invalid_argument("the attributes hold no HTTP request that can be read")
-        })?;
+        let (question, headers) = question(attributes)
+            .ok_or_else(|| Status::invalid_argument("the attributes hold no readable HTTP request"))?;
         let answered = match self.router.clone().oneshot(question).await {
             Ok(answered) => answered,
             Err(impossible) => match impossible {},

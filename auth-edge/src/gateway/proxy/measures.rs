@@ -20,7 +20,7 @@ impl UpstreamDurations {
         let durations = HistogramVec::new(
             HistogramOpts::new(
                 "upstream_request_duration_seconds",
-                "Time until an upstream's answer began, repetitions included, by route and outcome.",
+                "Time until an upstream's answer begins, including retries, by route and outcome.",
             ),
             &["http_route", "outcome"],
         )?;

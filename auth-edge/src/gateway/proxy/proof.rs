@@ -51,7 +51,7 @@ pub(super) fn prove(head: &mut Parts, outgoing: &OutgoingRequest<'_>) -> Result<
             Ok(())
         }
         Ok(None) => {
-            tracing::error!("a session holds a bound access token, and there is no key for it");
+            tracing::error!("the edge has no key for the session's bound access token");
             Err(HttpError::Internal)
         }
         Err(error) => {

@@ -61,7 +61,7 @@ impl Renewals {
                 Err(error) => {
                     tracing::info!(
                         error = &error as &dyn std::error::Error,
-                        "a refused access token cannot be renewed"
+                        "an access token that the upstream refused could not be refreshed"
                     );
                     None
                 }

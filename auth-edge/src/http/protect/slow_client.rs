@@ -27,7 +27,7 @@ use crate::http::mapped_body::{PolledFrame, map_polls};
 
 /// The client made the edge wait for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the client does not go on with its body, or goes on too slowly")]
+#[error("the client stopped sending its body, or sends it too slowly")]
 pub(crate) struct TooSlow;
 
 /// The minimum rate of a body after the longest silence, in bytes per second of waiting. Apache's default

@@ -33,7 +33,7 @@ pub(super) fn bearer(
         && requirements.connection.is_none()
     {
         table.wrong(
-            "introspection with several providers needs connection = \"ID\": an opaque token does not tell whose it is, and is shown to nobody else",
+            "introspection with several providers needs connection = \"ID\": an opaque token does not name its issuer, and the edge sends it to this provider only",
         );
     }
     Some(rule)

@@ -75,7 +75,7 @@ fn others(
         ),
         (
             rule.guards_method_override && (open || csrf == Some(Csrf::None)),
-            "guard_method_override needs a guard and another csrf than \"none\": nothing else is asked of a change",
+            "guard_method_override needs a guard and a csrf other than \"none\": nothing else checks a change",
         ),
         (
             rule.encoded_path && !rule.prefix,
@@ -83,7 +83,7 @@ fn others(
         ),
         (
             is_check && rule.hosts.is_empty() && bearer.is_some_and(|bearer| bearer.audience.is_none()),
-            "bearer of a check needs host = \"…\" of the application, or an audience of its own: with neither, the client would choose by the host it names which tokens count",
+            "bearer of a check needs host = \"…\" of the application, or an audience of its own: with neither, the client's host header would decide which tokens are accepted",
         ),
         (
             rule.upstream_jwt.is_some() && !around.signs,
@@ -91,11 +91,11 @@ fn others(
         ),
         (
             rule.keep_form && csrf == Some(Csrf::Header),
-            "keep_form needs another csrf than \"header\": a plain form sends no header",
+            "keep_form needs a csrf other than \"header\": a plain form sends no header",
         ),
         (
             requirements.token.names_api() && !requirements.access_token && !is_check,
-            "audience and resource name the API whose token goes to the upstream: write access_token = true beside them",
+            "audience and resource name the API whose token goes to the upstream: write access_token = true next to them",
         ),
         (
             requirements.access_token && is_check,
@@ -111,11 +111,11 @@ fn others(
         ),
         (
             requirements.device_bound && around.binds && bearer.is_some_and(|bearer| !bearer.dpop_required),
-            "device_bound beside bearer needs dpop_required = true there: a copied token would pass where a copied cookie does not",
+            "device_bound next to bearer needs dpop_required = true: otherwise a copied token passes where a copied cookie does not",
         ),
         (
             rule.denied_message.is_some() && requirements.claims.is_empty(),
-            "denied_message is for claims: there are none here",
+            "denied_message needs claims: there are none here",
         ),
     ]
 }

@@ -94,7 +94,7 @@ fn connection(value: Value<'_>, around: &RouteFileContext) -> Option<String> {
     let id = value.string()?;
     if !around.connections.contains(&id) {
         value.wrong(format!(
-            "connection {id:?} is the id of no provider in OIDC_PROVIDERS"
+            "connection {id:?} is not the id of a provider in OIDC_PROVIDERS"
         ));
     }
     Some(id)

@@ -37,7 +37,7 @@ fn host(value: Value<'_>, own: &[String]) -> Option<String> {
             "host {text:?} has to be a name alone: \"app.example.com\", without scheme, port, path or \"*\""
         )),
         Some(host) if !own.is_empty() && !own.contains(host) => value.wrong(format!(
-            "host {host:?} is none of the edge's: add it to EDGE_HOSTS, or nobody could sign in there"
+            "host {host:?} is not a host of the edge: add it to EDGE_HOSTS, so that users can sign in there"
         )),
         Some(_) => {}
     }

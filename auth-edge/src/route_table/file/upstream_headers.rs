@@ -46,7 +46,7 @@ fn all(value: Value<'_>) -> Vec<UpstreamHeader> {
         };
         if !seen.insert(folded(parsed.as_str()).into_owned()) {
             value.wrong(format!(
-                "header {name:?} is there twice: applications do not tell letter case, - and _ apart"
+                "header {name:?} is there twice: applications treat upper and lower case, and - and _, as equal"
             ));
         }
         all.push(UpstreamHeader { name: parsed, source });

@@ -182,7 +182,7 @@ async fn what_a_route_asks_of_everybody_it_asks_of_a_token_by_its_claims() {
             "/admins/a",
             json!({ "groups": ["admin"] }),
             403,
-            "error=\"insufficient_scope\", error_description=\"The access token lacks a scope that is asked for.\", scope=\"orders:write\"",
+            "error=\"insufficient_scope\", error_description=\"The access token lacks a required scope.\", scope=\"orders:write\"",
         ),
     ] {
         let answer = machines.bearer(path, &machines.token(claims.clone())).await;

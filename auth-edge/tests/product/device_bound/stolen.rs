@@ -251,7 +251,7 @@ async fn no_signature_is_verified_before_the_challenge_is_one_of_ours() {
         answers.push((refused.status, refused.body));
         let told = log
             .text()
-            .matches("a device that was invited proves nothing")
+            .matches("the registration proof of a device is not valid")
             .count();
         assert_eq!(told, verified, "{offer}");
     }
