@@ -1,4 +1,4 @@
-// Writes what follows from dev/monitoring: docs/metrics.md, docs/objectives.md, the dashboard and the rules of the objectives.
+// Writes docs/metrics.md, docs/objectives.md, the dashboard and the rules of the objectives from dev/monitoring.
 // `make gen` does it too.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { metricsPage } from './monitoring/page.mjs';
 import { monitoring } from './monitoring/source.mjs';
 import { ROOT } from './stack.mjs';
 
-/** Files that are made, wholly or in part. */
+/** Generated files, wholly or in part. */
 export const MADE = ['docs/metrics.md', 'docs/objectives.md', 'k8s/components/monitoring/vestibule.json', 'k8s/components/monitoring/objectives.yaml'];
 
 const [METRICS, OBJECTIVES, DASHBOARD, RULES] = MADE.map((file) => join(ROOT, file));
@@ -28,7 +28,7 @@ function between(file, made) {
 export async function writeMonitoring(say = () => {}) {
   const source = await monitoring(say);
   const rules = objectiveRules(source);
-  writeFileSync(RULES, `# Made by \`make gen\` from dev/monitoring/objectives.yaml: change that. What is promised: docs/objectives.md.\n${source.YAML.stringify(rules, { lineWidth: 0, aliasDuplicateObjects: false })}`);
+  writeFileSync(RULES, `# Made by \`make gen\` from dev/monitoring/objectives.yaml: change that file. The promises: docs/objectives.md.\n${source.YAML.stringify(rules, { lineWidth: 0, aliasDuplicateObjects: false })}`);
   writeFileSync(DASHBOARD, `${JSON.stringify(dashboard(source), null, 1)}\n`);
   between(METRICS, metricsPage(source));
   between(OBJECTIVES, objectivesTable(source));

@@ -1,14 +1,14 @@
-// Recording rules and alerts of the objectives: how fast the budget of errors is used up, over several windows at once, so that an
-// alert comes soon when much fails, comes at all when little does, and goes when it is over.
+// Recording rules and alerts of the objectives: how fast errors use up their budget, over several windows at once.
+// So an alert fires soon if much fails, fires later if little fails, and stops when the failures stop.
 export const RUNBOOKS = 'https://github.com/vestibule-auth/vestibule/blob/main/docs/runbooks.md';
 export const WINDOWS = ['5m', '30m', '1h', '2h', '6h', '1d', '3d'];
 
-/** The windows of an alert: the long one says that it matters, the short one that it goes on. `times` is how much faster than planned. */
+/** Windows of an alert: the long one shows that it matters, the short one that it goes on; then how much faster than planned. */
 const BURNS = {
   Fast: { severity: 'critical', for: '2m', long: '6h', pairs: [['1h', '5m', 14.4], ['6h', '30m', 6]] },
   Slow: { severity: 'warning', for: '15m', long: '3d', pairs: [['1d', '2h', 3], ['3d', '6h', 1]] },
 };
-/** A few failures are no trend, whatever their share is. */
+/** Fewer failures than this raise no alert, even if their share is large. */
 const LEAST = 10;
 const SECONDS = { '6h': 6 * 3600, '3d': 3 * 86400 };
 
@@ -34,8 +34,8 @@ function alert(objective, speed) {
     for: timing.for,
     labels: { severity },
     annotations: {
-      summary: `${objective.title}: {{ $value | humanizePercentage }} fail, more than ${objective.goal} % working allows.`,
-      description: `${objective.promise} ${speed === 'Fast' ? 'At this rate the budget of a month is gone within days.' : 'At this rate the budget of a month does not last.'}`,
+      summary: `${objective.title}: {{ $value | humanizePercentage }} fail, more than the goal of ${objective.goal} % allows.`,
+      description: `${objective.promise} ${speed === 'Fast' ? 'At this rate the month\'s error budget is used up within days.' : 'At this rate the error budget does not last the month.'}`,
       runbook_url: `${RUNBOOKS}#${name.toLowerCase()}`,
     },
   };

@@ -1,8 +1,8 @@
-// The tables of docs/metrics.md: each metric, what its labels can be, and which panel shows it.
+// The tables of docs/metrics.md: each metric, its labels and the panels that show it.
 import { asked } from './source.mjs';
 
 const PROGRAMS = { edge: 'auth-edge', service: 'session-svc' };
-const CHAPTERS = { 'edge,service': 'Of both programs', edge: 'Of the edge', service: 'Of the session service' };
+const CHAPTERS = { 'edge,service': 'Both programs', edge: 'Edge', service: 'Session service' };
 
 function label([name, values]) {
   if (Array.isArray(values)) return `\`${name}\`: ${values.map((value) => `\`${value}\``).join(', ')}`;

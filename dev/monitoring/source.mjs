@@ -1,4 +1,4 @@
-// Reads what the pages, the dashboard and the rules are made of.
+// Reads the sources of the pages, the dashboard and the rules.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { ROOT } from '../stack.mjs';
 
 const MATCHERS = { $edge: 'job="vestibule-edge"', $service: 'job="vestibule-session-svc"', $both: 'job=~"vestibule-.+"' };
 
-/** The parser and printer of YAML, which comes with the tools of the chart. */
+/** The YAML parser, which comes with the tools of the chart. */
 export async function yamlTools(say = () => {}) {
   await installPackages('dev/chart', say);
   return createRequire(join(ROOT, 'dev/chart/package.json'))('yaml');
@@ -30,7 +30,7 @@ export async function monitoring(say) {
   return { YAML, metrics, rows, ...read('dev/monitoring/objectives.yaml'), groups, alerts: groups.flatMap((group) => group.rules) };
 }
 
-/** The names a query asks for, as the metrics are called: `_bucket`, `_count` and `_sum` belong to a histogram. */
+/** Names of the metrics in a query; `_bucket`, `_count` and `_sum` belong to a histogram. */
 export function asked(ask, metrics) {
   const words = new Set(ask.replaceAll(/"[^"]*"/g, '').match(/[a-z_:][a-z0-9_:]*/gi) ?? []);
   const series = ({ name, type }) => (type === 'histogram' ? ['_bucket', '_count', '_sum'].map((part) => name + part) : [name]);
