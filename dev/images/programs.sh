@@ -1,27 +1,27 @@
 #!/bin/sh
-# Builds what goes into the images, in the same way inside a container (Containerfile) and on a machine (dev/images.mjs): programs
-# that need no library, and no path of this machine in them, so that the same source gives the same bytes anywhere.
+# Builds the programs for the images, in a container (Containerfile) or on a machine (dev/images.mjs). They need no
+# library and contain no path of this machine, so the same source gives the same bytes everywhere.
 #
-#   programs.sh compiler ARCH              a compiler for another architecture than this one's, where root and apt-get are at hand
+#   programs.sh compiler ARCH              a compiler for another architecture; needs root and apt-get
 #   programs.sh web-server ARCH FOLDER     static-web-server, for the web app's image
 #   programs.sh services ARCH FOLDER       auth-edge and session-svc
-#   programs.sh licences ARCH FOLDER       what both are made of, with the texts of the licences; the two above write it to FOLDER/licences
-#   programs.sh authorities FOLDER         ca-certificates.crt: Mozilla's authorities, none that somebody added to this machine
+#   programs.sh licences ARCH FOLDER       crates of both with their licences; the two above write FOLDER/licences
+#   programs.sh authorities FOLDER         ca-certificates.crt: Mozilla's authorities, no others of this machine
 #
-# ARCH is amd64 or arm64; empty, this machine's. CARGO_TARGET_DIR is where cargo works; CARGO_PROFILE=dev compiles in a third of the
-# time, for tests.
+# ARCH is amd64 or arm64; empty, this machine's. cargo works in CARGO_TARGET_DIR. CARGO_PROFILE=dev compiles in a
+# third of the time, for tests.
 set -eu
 
 WEB_SERVER=2.44.1
 WEB_SERVER_FEATURES=fallback-page,compression-gzip,compression-brotli
 source=$(cd "$(dirname "$0")/../.." && pwd)
 
-architecture() { # of the machine or of the word for it
+architecture() { # in the form of uname -m
   case "$1" in
     amd64 | x86_64) echo x86_64 ;;
     arm64 | aarch64) echo aarch64 ;;
     *)
-      echo "programs.sh: there are images for amd64 and arm64, not for $1" >&2
+      echo "programs.sh: no images for $1, only for amd64 and arm64" >&2
       exit 2
       ;;
   esac
@@ -33,7 +33,7 @@ own=$(architecture "$(uname -m)")
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-$source/target}")
 cargo_home=$(realpath -m "${CARGO_HOME:-$HOME/.cargo}")
 
-# sets what cargo is given to compile for architecture $1
+# sets the variables of cargo for architecture $1
 compile_for() {
   target=$1-unknown-linux-gnu
   linker=$([ "$1" = "$own" ] && echo cc || echo "$1-linux-gnu-gcc")
@@ -41,16 +41,16 @@ compile_for() {
     echo "programs.sh: $1 needs $linker (Debian: apt-get install gcc-$(echo "$1" | tr _ -)-linux-gnu libc6-dev)" >&2
     exit 1
   fi
-  # where rustup or a distribution has put the standard library already, nothing is asked for
+  # downloads nothing if rustup or the distribution has installed the standard library
   [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] || rustup target add "$target"
   # The linker of this machine is cargo's default: naming it would make cargo build every procedural macro again.
   [ "$1" = "$own" ] || export "CARGO_TARGET_$(echo "$target" | tr a-z- A-Z_)_LINKER=$linker" "CC_$(echo "$target" | tr - _)=$linker"
   export RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$source=/source --remap-path-prefix=$target_dir=/target --remap-path-prefix=$cargo_home=/cargo"
-  export SOURCE_DATE_EPOCH=0 # C can write the time of its compilation into a program (gcc, "Environment Variables")
+  export SOURCE_DATE_EPOCH=0 # a C compiler can write the time into a program (gcc, "Environment Variables")
   export CFLAGS="-ffile-prefix-map=$target_dir=/target -ffile-prefix-map=$cargo_home=/cargo"
 }
 
-# copies programs to folder $1, which is made
+# makes folder $1 and copies programs to it
 deliver() {
   folder=$1
   shift
@@ -67,8 +67,8 @@ downloaded() {
   exit 1
 }
 
-# the crates that `cargo tree` of the arguments lists, with their licences, and then each text in their sources with those who have it;
-# a crate of this workspace is ours
+# lists the crates of `cargo tree` with the arguments and their licences, then each licence text with its crates;
+# leaves out crates of this workspace
 notices() {
   work=$(mktemp -d)
   cargo tree --quiet --locked --edges normal --prefix none --no-dedupe --format '{p}: {l}' "$@" | sed 's/ (proc-macro)//' | grep -v -e '^$' -e '^:' -e ' (/' | LC_ALL=C sort -u > "$work/crates"

@@ -1,16 +1,16 @@
--- Forward auth for HAProxy 2.6 or newer, with nothing but HAProxy's own HTTP client:
+-- Forward auth for HAProxy 2.6 or newer, with HAProxy's own HTTP client:
 --
 --   http-request lua.vestibule http://127.0.0.1:3000/api/auth/check?redirect=1
 --
--- 200 writes the identity into the request and leaves the renewed cookie in txn.vestibule_cookie; any other answer goes to the
--- browser as it is; an edge that cannot be asked is 503.
+-- After 200 it writes the identity into the request and the renewed cookie into txn.vestibule_cookie. It sends other
+-- answers to the browser unchanged. If the edge is unreachable, it answers 503.
 
 local TIMEOUT_MS = 5000
 
--- Written from the edge's answer, or removed where it has none.
+-- Set from the edge's answer, or removed if that has none.
 local IDENTITY = { "x-auth-subject", "x-auth-session", "x-auth-issuer", "x-auth-client", "x-auth-device", "remote-user", "remote-email", "remote-groups" }
 
--- Of one connection, or of a body that is not sent on.
+-- Headers of one connection, or of a body that is not sent on.
 local OF_THIS_HOP = {}
 for _, name in ipairs({ "connection", "content-length", "expect", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade" }) do
   OF_THIS_HOP[name] = true

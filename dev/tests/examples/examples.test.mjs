@@ -74,7 +74,7 @@ for (const language of Object.keys(EXAMPLES)) {
     test('looks a session up', async () => {
       const { session } = await begin('ada');
       assert.equal(await output(language, ['look-up', session.handle]), 'ada is signed in');
-      assert.equal(await output(language, ['look-up', '0'.repeat(32)]), 'nobody is signed in: ERR_MISSING_SESSION');
+      assert.equal(await output(language, ['look-up', '0'.repeat(32)]), 'no user is signed in: ERR_MISSING_SESSION');
     });
 
     test('takes a service that cannot be reached for no answer', async () => {
@@ -82,7 +82,7 @@ for (const language of Object.keys(EXAMPLES)) {
       await nobody.stop();
       const example = launch(language, ['look-up', '0'.repeat(32)], { at: { url: nobody.url, address: nobody.url.slice(7) } });
       assert.notEqual((await example.exited).code, 0);
-      assert.doesNotMatch(example.output, /nobody is signed in/);
+      assert.doesNotMatch(example.output, /no user is signed in/);
     });
 
     test('calls an API with an access token, or says what is in the way', async () => {
@@ -116,7 +116,7 @@ for (const language of Object.keys(EXAMPLES)) {
       for (const key of keys) assert.equal(attributes[key], `${key}!`);
     });
 
-    test("lists and ends a person's sessions, over several pages, and nobody else's", async () => {
+    test("lists and ends a person's sessions, over several pages, and no other user's", async () => {
       const person = `person-${language}`;
       const [bystander, ...theirs] = await Promise.all(['bystander', ...Array(103).fill(person)].map((subject) => begin(subject)));
       const lines = (await output(language, ['end-all', provider.url, person])).split('\n');
@@ -128,12 +128,12 @@ for (const language of Object.keys(EXAMPLES)) {
     test('shows its certificate to a service that wants one, and is let in by its name', async () => {
       const tls = { SESSION_CA: certificate('ca.pem'), SESSION_CERT: certificate('orders.pem'), SESSION_KEY: certificate('orders.key') };
       const answer = await output(language, ['look-up', '0'.repeat(32)], { at: secured, tls });
-      assert.equal(answer, 'nobody is signed in: ERR_MISSING_SESSION');
+      assert.equal(answer, 'no user is signed in: ERR_MISSING_SESSION');
       const unknown = launch(language, ['look-up', '0'.repeat(32)], { at: secured, tls: { SESSION_CA: tls.SESSION_CA } });
       assert.notEqual((await unknown.exited).code, 0);
     });
 
-    for (const [store, back] of [['file:', 'live again'], ['memory:', 'missed: read again what you remember']]) {
+    for (const [store, back] of [['file:', 'live again'], ['memory:', 'missed: read cached sessions again']]) {
       test(`watches endings over a kill of the service on ${store}`, async () => {
         const killed = await startService(provider.url, store);
         const client = connect(killed.url);
@@ -145,7 +145,7 @@ for (const language of Object.keys(EXAMPLES)) {
         const example = launch(language, ['watch'], { at: killed });
         const printed = (line) => until(DEADLINE_MS, async () => example.output.split('\n').includes(line), () => `not printed: ${line}\n${example.output}`);
         try {
-          await printed('live: read what you need to know');
+          await printed('live: read the sessions you need');
           await printed(await ending());
           await killed.kill();
           await until(DEADLINE_MS, async () => example.output.includes('lost: do not trust'), () => example.output);

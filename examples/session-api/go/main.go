@@ -1,4 +1,4 @@
-// What a service does with the session API, in Go. docs/session-api.md explains each function.
+// A service that uses the session API, in Go. docs/session-api.md explains each function.
 //
 //	export SESSION_SVC=127.0.0.1:50051   # with TLS: SESSION_CA, SESSION_CERT and SESSION_KEY, PEM files
 //
@@ -34,12 +34,12 @@ import (
 )
 
 const (
-	deadline      = 5 * time.Second  // every call has one
-	tokenDeadline = 20 * time.Second // a refresh may have to wait for the provider
+	deadline      = 5 * time.Second  // for every call
+	tokenDeadline = 20 * time.Second // the session service may wait for the provider
 )
 
-// All addresses of the name take turns. What may be sent twice is sent again when no replica could be reached: reads and
-// endings, no changes.
+// Calls use all addresses of the name in turn. gRPC retries reads and endings if no replica was reached. It must not
+// send changes twice.
 const config = `{
   "loadBalancingConfig": [{"round_robin": {}}],
   "methodConfig": [{
@@ -59,7 +59,7 @@ const config = `{
   }]
 }`
 
-// connect makes one connection for the whole program. The scheme dns:/// resolves the name again when a connection ends.
+// connect makes one connection for the whole program. The scheme dns:/// resolves the name again when it ends.
 func connect() (*grpc.ClientConn, error) {
 	address := os.Getenv("SESSION_SVC")
 	if address == "" {
@@ -86,7 +86,7 @@ func connect() (*grpc.ClientConn, error) {
 	return grpc.Dial("dns:///"+address, security, grpc.WithDefaultServiceConfig(config))
 }
 
-// errorInfo gives the ErrorInfo of a failure; an empty one when the service did not say it but something on the way.
+// errorInfo gives the ErrorInfo of a failure; an empty one if the failure does not come from the service.
 func errorInfo(err error) *errdetails.ErrorInfo {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.Domain == "session.v1" {
@@ -96,7 +96,7 @@ func errorInfo(err error) *errdetails.ErrorInfo {
 	return &errdetails.ErrorInfo{}
 }
 
-// needsSignIn is true for what only signing in (again) helps against.
+// needsSignIn is true if only a new sign-in helps.
 func needsSignIn(reason string) bool {
 	switch reason {
 	case "ERR_MISSING_SESSION", "ERR_MISSING_ACCESS_TOKEN", "ERR_MISSING_REFRESH_TOKEN",
@@ -106,17 +106,17 @@ func needsSignIn(reason string) bool {
 	return false
 }
 
-// lookUp says who is signed in with a session.
+// lookUp prints the user of a session.
 func lookUp(sessions pb.SessionServiceClient, handle string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
 	answer, err := sessions.GetSession(ctx, &pb.GetSessionRequest{By: &pb.GetSessionRequest_Handle{Handle: handle}})
 	if reason := errorInfo(err).Reason; needsSignIn(reason) {
-		fmt.Println("nobody is signed in:", reason)
+		fmt.Println("no user is signed in:", reason)
 		return nil
 	}
 	if err != nil {
-		return err // above all codes.Unavailable: nothing is known, so this is not "signed out"
+		return err // such as codes.Unavailable: the state is unknown, so this is not "signed out"
 	}
 	session := answer.GetSession()
 	if session.GetState() == pb.Session_STATE_NEEDS_SIGN_IN {
@@ -127,7 +127,7 @@ func lookUp(sessions pb.SessionServiceClient, handle string) error {
 	return nil
 }
 
-// callAPI calls an API for the person. The token is asked for each time: the session service refreshes it when it has to.
+// callAPI calls an API for the user. It asks for the token each time: the session service refreshes an expired one.
 func callAPI(sessions pb.SessionServiceClient, url, scope string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), tokenDeadline)
 	defer cancel()
@@ -158,8 +158,8 @@ func callAPI(sessions pb.SessionServiceClient, url, scope string) error {
 	return err
 }
 
-// remember remembers a value with the session. Somebody else may change the session between reading and writing it: then
-// the version is stale, and the change is made again on what the session is now.
+// remember stores a value with the session. Another caller may change the session between read and write: then the
+// version is stale, and this makes the change again on the current session.
 func remember(sessions pb.SessionServiceClient, key, value string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
@@ -169,7 +169,7 @@ func remember(sessions pb.SessionServiceClient, key, value string) error {
 		if err != nil {
 			return err
 		}
-		var attributes map[string]json.RawMessage // as they stand: not even a number of others is rounded
+		var attributes map[string]json.RawMessage // raw, so that the values of other callers stay exactly as they are
 		if err := json.Unmarshal([]byte(answer.GetSession().GetAttributes()), &attributes); err != nil {
 			return err
 		}
@@ -189,11 +189,11 @@ func remember(sessions pb.SessionServiceClient, key, value string) error {
 		if errorInfo(err).Reason != "ERR_STALE_VERSION" {
 			return err
 		}
-		fmt.Println("changed by somebody else: once more")
+		fmt.Println("another caller changed the session: trying again")
 	}
 }
 
-// endAll lists a person's sessions page by page, and ends them. (EndSessions ends them all in one call.)
+// endAll lists a user's sessions page by page, and ends them. (EndSessions ends them all in one call.)
 func endAll(sessions pb.SessionServiceClient, issuer, subject string) error {
 	request := &pb.ListSessionsRequest{Issuer: issuer, Subject: subject, PageSize: 100}
 	for {
@@ -209,7 +209,7 @@ func endAll(sessions pb.SessionServiceClient, issuer, subject string) error {
 			if err != nil {
 				return err
 			}
-			// Ending what somebody else has ended meanwhile is no failure.
+			// It is no failure if another caller has ended the session meanwhile.
 			fmt.Println(session.GetHandle(), map[bool]string{true: "ended", false: "was gone"}[answer.GetEnded()])
 		}
 		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
@@ -219,7 +219,7 @@ func endAll(sessions pb.SessionServiceClient, issuer, subject string) error {
 }
 
 const (
-	beats    = 3 // a stream that is silent for so many of the heartbeat intervals it tells is dead
+	beats    = 3 // a stream is dead after this many of its heartbeat intervals without an event
 	pauseMin = 50 * time.Millisecond
 	pauseMax = 5 * time.Second
 )
@@ -230,8 +230,8 @@ type watcher struct {
 	heard       bool // ever
 }
 
-// watch tells every ending, for as long as the program runs. The stream is opened again when it ends and goes on after the
-// last event; where that is not possible the service says MISSED.
+// watch prints every ending while the program runs. It opens a stream again that ends, and continues after the last
+// event. If that is not possible, the service sends MISSED.
 func watch(sessions pb.SessionServiceClient) error {
 	w := watcher{sessions: sessions}
 	pause := pauseMin
@@ -241,7 +241,7 @@ func watch(sessions pb.SessionServiceClient) error {
 			return err // the same request fails the same way
 		}
 		if live {
-			fmt.Println("lost: do not trust what you remember")
+			fmt.Println("lost: do not trust cached sessions")
 			pause = pauseMin
 		}
 		time.Sleep(pause/2 + time.Duration(rand.Int63n(int64(pause/2))))
@@ -251,7 +251,7 @@ func watch(sessions pb.SessionServiceClient) error {
 	}
 }
 
-// listen reads one stream until it ends; live tells whether it has ever been complete.
+// listen reads one stream until it ends; live says whether the stream has caught up.
 func (w *watcher) listen() (live bool, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -272,13 +272,13 @@ func (w *watcher) listen() (live bool, err error) {
 		case pb.SessionEvent_KIND_ENDED:
 			fmt.Println("ended", event.GetHandle(), event.GetCause())
 		case pb.SessionEvent_KIND_MISSED:
-			fmt.Println("missed: read again what you remember")
+			fmt.Println("missed: read cached sessions again")
 		case pb.SessionEvent_KIND_HEARTBEAT:
-			// Everything that happened before was told.
+			// The service has sent all earlier events.
 			if !live && w.heard {
 				fmt.Println("live again")
 			} else if !live {
-				fmt.Println("live: read what you need to know")
+				fmt.Println("live: read the sessions you need")
 			}
 			live, w.heard = true, true
 			interval := event.GetHeartbeatInterval()

@@ -1,4 +1,4 @@
-"""What a service does with the session API, in Python. docs/session-api.md explains each function.
+"""A service that uses the session API, in Python. docs/session-api.md explains each function.
 
     pip install -r requirements.txt
     python -m grpc_tools.protoc -I ../../../proto --python_out=gen --grpc_python_out=gen ../../../proto/session/v1/*.proto
@@ -26,13 +26,13 @@ from grpc_status import rpc_status
 
 from session.v1 import session_pb2, session_service_pb2 as api, session_service_pb2_grpc
 
-DEADLINE = 5  # seconds; every call has one
-TOKEN_DEADLINE = 20  # a refresh may have to wait for the provider
+DEADLINE = 5  # seconds, for every call
+TOKEN_DEADLINE = 20  # the session service may wait for the provider
 
-# What may be sent twice is sent again by gRPC when no replica could be reached.
+# gRPC retries calls that it may send twice if no replica was reached.
 REPEATABLE = ["GetSession", "BatchGetSessions", "ListSessions", "RollSession", "GetAccessToken", "EndSession", "EndSessions"]
 CONFIG = {
-    "loadBalancingConfig": [{"round_robin": {}}],  # all addresses of the name take turns
+    "loadBalancingConfig": [{"round_robin": {}}],  # uses all addresses of the name in turn
     "methodConfig": [
         {
             "name": [{"service": "session.v1.SessionService", "method": method} for method in REPEATABLE],
@@ -60,7 +60,7 @@ def channel(package=grpc):
 
 
 def reason(error):
-    """The ErrorInfo of a failure; empty when the service did not say it but something on the way."""
+    """The ErrorInfo of a failure; empty if the failure does not come from the service."""
     info = error_details_pb2.ErrorInfo()
     status = rpc_status.from_call(error)
     for detail in status.details if status else ():
@@ -69,7 +69,7 @@ def reason(error):
     return error_details_pb2.ErrorInfo()
 
 
-# What only signing in (again) helps against.
+# Reasons for which only a new sign-in helps.
 SIGN_IN = {
     "ERR_MISSING_SESSION",
     "ERR_MISSING_ACCESS_TOKEN",
@@ -80,13 +80,13 @@ SIGN_IN = {
 
 
 def look_up(sessions, handle):
-    """Says who is signed in with a session."""
+    """Prints the user of a session."""
     try:
         session = sessions.GetSession(api.GetSessionRequest(handle=handle), timeout=DEADLINE).session
     except grpc.RpcError as error:
         if reason(error).reason not in SIGN_IN:
-            raise  # above all UNAVAILABLE: nothing is known, so this is not "signed out"
-        print("nobody is signed in:", reason(error).reason)
+            raise  # such as UNAVAILABLE: the state is unknown, so this is not "signed out"
+        print("no user is signed in:", reason(error).reason)
         return
     if session.state == session_pb2.Session.STATE_NEEDS_SIGN_IN:
         print(session.subject, "has to sign in again before an API can be called")
@@ -95,7 +95,7 @@ def look_up(sessions, handle):
 
 
 def call_api(sessions, url, scope):
-    """Calls an API for the person. The token is asked for each time: the session service refreshes it when it has to."""
+    """Calls an API for the user. It asks for the token each time: the session service refreshes an expired one."""
     request = api.GetAccessTokenRequest(session_id=os.environ["SESSION_ID"], scopes=[scope])
     try:
         token = sessions.GetAccessToken(request, timeout=TOKEN_DEADLINE)
@@ -114,8 +114,8 @@ def call_api(sessions, url, scope):
 
 
 def remember(sessions, key, value):
-    """Remembers a value with the session. Somebody else may change the session between reading and writing it: then the
-    version is stale, and the change is made again on what the session is now."""
+    """Stores a value with the session. Another caller may change the session between read and write: then the version is
+    stale, and this makes the change again on the current session."""
     session_id = os.environ["SESSION_ID"]
     while True:
         session = sessions.GetSession(api.GetSessionRequest(session_id=session_id), timeout=DEADLINE).session
@@ -126,20 +126,20 @@ def remember(sessions, key, value):
         except grpc.RpcError as error:
             if reason(error).reason != "ERR_STALE_VERSION":
                 raise
-            print("changed by somebody else: once more")
+            print("another caller changed the session: trying again")
         else:
             print("remembered")
             return
 
 
 def end_all(sessions, issuer, subject):
-    """Lists a person's sessions page by page, and ends them. (EndSessions ends them all in one call.)"""
+    """Lists a user's sessions page by page, and ends them. (EndSessions ends them all in one call.)"""
     request = api.ListSessionsRequest(issuer=issuer, subject=subject, page_size=100)
     while True:
         page = sessions.ListSessions(request, timeout=DEADLINE)
         for session in page.sessions:
             end = api.EndSessionRequest(handle=session.handle, cause=session_pb2.CAUSE_OPERATOR)
-            # Ending what somebody else has ended meanwhile is no failure.
+            # It is no failure if another caller has ended the session meanwhile.
             ended = sessions.EndSession(end, timeout=DEADLINE).ended
             print(session.handle, "ended" if ended else "was gone")
         if not page.next_page_token:
@@ -147,14 +147,14 @@ def end_all(sessions, issuer, subject):
         request.page_token = page.next_page_token
 
 
-BEATS = 3  # a stream that is silent for so many of the heartbeat intervals it tells is dead
-PAUSE, PAUSE_MAX = 0.05, 5  # seconds between two attempts: they double
+BEATS = 3  # a stream is dead after this many of its heartbeat intervals without an event
+PAUSE, PAUSE_MAX = 0.05, 5  # seconds between two attempts, doubled each time
 Event, CAUSES = session_pb2.SessionEvent, {number: name for name, number in session_pb2.Cause.items()}
 
 
 async def watch():
-    """Tells every ending, for as long as the program runs. The stream is opened again when it ends and goes on after the last
-    event; where that is not possible the service says MISSED."""
+    """Prints every ending while the program runs. It opens the stream again when it ends, and continues after the last
+    event. If that is not possible, the service sends MISSED."""
     sessions = session_service_pb2_grpc.SessionServiceStub(channel(grpc.aio))
     resume_token, first, pause = "", True, PAUSE
     while True:
@@ -169,11 +169,11 @@ async def watch():
                 if event.kind == Event.KIND_ENDED:
                     print("ended", event.handle, CAUSES.get(event.cause, "CAUSE_OTHER"), flush=True)
                 elif event.kind == Event.KIND_MISSED:
-                    print("missed: read again what you remember", flush=True)
+                    print("missed: read cached sessions again", flush=True)
                 elif event.kind == Event.KIND_HEARTBEAT:
                     silence = BEATS * event.heartbeat_interval.ToTimedelta().total_seconds()
-                    if not live:  # everything that happened before was told
-                        print("live: read what you need to know" if first else "live again", flush=True)
+                    if not live:  # the service has sent all earlier events
+                        print("live: read the sessions you need" if first else "live again", flush=True)
                     live, first, pause = True, False, PAUSE
         except grpc.RpcError as error:
             if error.code() == grpc.StatusCode.INVALID_ARGUMENT:
@@ -182,7 +182,7 @@ async def watch():
             pass
         stream.cancel()
         if live:
-            print("lost: do not trust what you remember", flush=True)
+            print("lost: do not trust cached sessions", flush=True)
         await asyncio.sleep(random.uniform(pause / 2, pause))
         pause = min(2 * pause, PAUSE_MAX)
 

@@ -1,7 +1,7 @@
-// What a service does with the session API, in TypeScript on Node. docs/session-api.md explains each function.
+// A service that uses the session API, in TypeScript on Node. docs/session-api.md explains each function.
 //
 //   npm ci && npm run build
-//   export SESSION_SVC=http://127.0.0.1:50051        https://… takes SESSION_CA, SESSION_CERT and SESSION_KEY, PEM files
+//   export SESSION_SVC=http://127.0.0.1:50051   # with TLS: SESSION_CA, SESSION_CERT and SESSION_KEY, PEM files
 //
 //   node dist/session_api.js look-up HANDLE
 //   SESSION_ID=… node dist/session_api.js call-api URL SCOPE
@@ -19,8 +19,8 @@ import { createGrpcTransport } from '@connectrpc/connect-node';
 import { ErrorInfoSchema } from './gen/google/rpc/error_info_pb.js';
 import { SessionService } from './gen/session/v1/session_service_pb.js';
 
-const DEADLINE_MS = 5_000; // every call has one
-const TOKEN_DEADLINE_MS = 20_000; // a refresh may have to wait for the provider
+const DEADLINE_MS = 5_000; // for every call
+const TOKEN_DEADLINE_MS = 20_000; // the session service may wait for the provider
 
 export type Sessions = Client<typeof SessionService>;
 
@@ -31,7 +31,7 @@ export function connect(baseUrl = process.env.SESSION_SVC ?? 'http://127.0.0.1:5
   return createClient(SessionService, createGrpcTransport({ baseUrl, nodeOptions, defaultTimeoutMs: DEADLINE_MS }));
 }
 
-/** Sends what may be sent twice again when the service could not be reached: reads and endings, no changes. */
+/** Retries reads and endings if the service was not reached, but no changes: it must not send those twice. */
 export async function repeated<T>(call: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -45,13 +45,13 @@ export async function repeated<T>(call: () => Promise<T>): Promise<T> {
 
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
-/** The ErrorInfo of a failure; undefined when the service did not say it but something on the way. */
+/** The ErrorInfo of a failure; undefined if the failure does not come from the service. */
 export function errorInfo(error: unknown) {
   const details = ConnectError.from(error).findDetails(ErrorInfoSchema);
   return details.find(({ domain }) => domain === 'session.v1');
 }
 
-/** What only signing in (again) helps against. */
+/** Reasons for which only a new sign-in helps. */
 const SIGN_IN = [
   'ERR_MISSING_SESSION',
   'ERR_MISSING_ACCESS_TOKEN',
@@ -62,7 +62,7 @@ const SIGN_IN = [
 
 import { Session_State } from './gen/session/v1/session_pb.js';
 
-/** Says who is signed in with a session. */
+/** Prints the user of a session. */
 export async function lookUp(sessions: Sessions, handle: string): Promise<void> {
   try {
     const { session } = await repeated(() => sessions.getSession({ by: { case: 'handle', value: handle } }));
@@ -70,13 +70,13 @@ export async function lookUp(sessions: Sessions, handle: string): Promise<void> 
     console.log(`${session?.subject} ${state}`);
   } catch (error) {
     const reason = errorInfo(error)?.reason ?? '';
-    // Above all Code.Unavailable: nothing is known, so this is not "signed out".
+    // Such as Code.Unavailable: the state is unknown, so this is not "signed out".
     if (!SIGN_IN.includes(reason)) throw error;
-    console.log(`nobody is signed in: ${reason}`);
+    console.log(`no user is signed in: ${reason}`);
   }
 }
 
-/** Calls an API for the person. The token is asked for each time: the session service refreshes it when it has to. */
+/** Calls an API for the user. It asks for the token each time: the session service refreshes an expired one. */
 export async function callApi(sessions: Sessions, url: string, scope: string): Promise<void> {
   const request = { sessionId: process.env.SESSION_ID ?? '', scopes: [scope] };
   try {
@@ -95,8 +95,8 @@ export async function callApi(sessions: Sessions, url: string, scope: string): P
 }
 
 /**
- * Remembers a value with the session. Somebody else may change the session between reading and writing it: then the
- * version is stale, and the change is made again on what the session is now.
+ * Stores a value with the session. Another caller may change the session between read and write: then the version is
+ * stale, and this makes the change again on the current session.
  */
 export async function remember(sessions: Sessions, key: string, value: string): Promise<void> {
   const sessionId = process.env.SESSION_ID ?? '';
@@ -109,12 +109,12 @@ export async function remember(sessions: Sessions, key: string, value: string): 
       return;
     } catch (error) {
       if (errorInfo(error)?.reason !== 'ERR_STALE_VERSION') throw error;
-      console.log('changed by somebody else: once more');
+      console.log('another caller changed the session: trying again');
     }
   }
 }
 
-/** Lists a person's sessions page by page, and ends them. (`endSessions` ends them all in one call.) */
+/** Lists a user's sessions page by page, and ends them. (`endSessions` ends them all in one call.) */
 export async function endAll(sessions: Sessions, issuer: string, subject: string): Promise<void> {
   let pageToken = '';
   do {
@@ -122,7 +122,7 @@ export async function endAll(sessions: Sessions, issuer: string, subject: string
     const page = await repeated(() => sessions.listSessions(request));
     for (const { handle } of page.sessions) {
       const { ended } = await repeated(() => sessions.endSession({ by: { case: 'handle', value: handle }, cause: Cause.OPERATOR }));
-      // Ending what somebody else has ended meanwhile is no failure.
+      // It is no failure if another caller has ended the session meanwhile.
       console.log(`${handle} ${ended ? 'ended' : 'was gone'}`);
     }
     pageToken = page.nextPageToken;
@@ -132,12 +132,12 @@ export async function endAll(sessions: Sessions, issuer: string, subject: string
 import { Cause, SessionEvent_Kind } from './gen/session/v1/session_pb.js';
 import { durationMs } from '@bufbuild/protobuf/wkt';
 
-const BEATS = 3; // a stream that is silent for so many of the heartbeat intervals it tells is dead
-const [PAUSE_MS, PAUSE_MAX_MS] = [50, 5_000]; // between two attempts: they double
+const BEATS = 3; // a stream is dead after this many of its heartbeat intervals without an event
+const [PAUSE_MS, PAUSE_MAX_MS] = [50, 5_000]; // between two attempts, doubled each time
 
 /**
- * Tells every ending, for as long as the program runs. The stream is opened again when it ends and goes on after the last
- * event; where that is not possible the service says MISSED.
+ * Prints every ending while the program runs. It opens the stream again when it ends, and continues after the last
+ * event. If that is not possible, the service sends MISSED.
  */
 export async function watch(sessions: Sessions): Promise<never> {
   let resumeToken = '';
@@ -148,17 +148,17 @@ export async function watch(sessions: Sessions): Promise<never> {
     let silence = setTimeout(() => stream.abort(), silenceMs);
     let live = false;
     try {
-      // A deadline would end the stream: it has none (0), and silence ends it instead.
+      // No deadline (0), which would end the stream: silence ends it instead.
       for await (const event of sessions.watchSessions({ resumeToken }, { signal: stream.signal, timeoutMs: 0 })) {
         if (event.heartbeatInterval) silenceMs = BEATS * durationMs(event.heartbeatInterval);
         clearTimeout(silence);
         silence = setTimeout(() => stream.abort(), silenceMs);
         resumeToken = event.resumeToken;
         if (event.kind === SessionEvent_Kind.ENDED) console.log(`ended ${event.handle} CAUSE_${Cause[event.cause] ?? 'OTHER'}`);
-        if (event.kind === SessionEvent_Kind.MISSED) console.log('missed: read again what you remember');
+        if (event.kind === SessionEvent_Kind.MISSED) console.log('missed: read cached sessions again');
         if (event.kind === SessionEvent_Kind.HEARTBEAT && !live) {
-          // Everything that happened before was told.
-          console.log(first ? 'live: read what you need to know' : 'live again');
+          // The service has sent all earlier events.
+          console.log(first ? 'live: read the sessions you need' : 'live again');
           [live, first, wait] = [true, false, PAUSE_MS];
         }
       }
@@ -167,7 +167,7 @@ export async function watch(sessions: Sessions): Promise<never> {
       if (ConnectError.from(error).code === Code.InvalidArgument) throw error;
     }
     clearTimeout(silence);
-    if (live) console.log('lost: do not trust what you remember');
+    if (live) console.log('lost: do not trust cached sessions');
     await pause(wait * (0.5 + Math.random() / 2));
   }
 }
