@@ -1,14 +1,14 @@
-// `make bench`: every line of the performance goals, measured with release programs on this machine, beside bounds.
+// `make bench`: measures every performance goal with release programs on this machine, next to bounds.
 //
-//   node bench/run.mjs                              everything, in 25 minutes at most once all is built; recorded
-//   node bench/run.mjs --quick                      what a change is likely to move, in three minutes
+//   node bench/run.mjs                              all lines, in at most 25 minutes after the build; recorded
+//   node bench/run.mjs --quick                      the most sensitive lines, in three minutes
 //   node bench/run.mjs --only session_check,ending  some lines
 //   node bench/run.mjs --rounds 1 --seconds 1 --sessions 10000 --no-record
 //
-// The figure steered by is CPU time a request, user and system, over every process that serves it; the load generator is not
-// counted. What is compared runs in alternating rounds; medians count, with the smallest and largest beside them. Every run
-// leaves target/bench/report.md. A run of everything is recorded whole in bench/recorded.json, from which docs/performance.md
-// is made; any other one touches neither.
+// The main figure is CPU time of a request, user and system, over every process that serves it, without the load
+// generator. Compared cases run in alternating rounds; rows show the median, the smallest and the largest. Every run
+// writes target/bench/report.md. Only a run of all lines writes bench/recorded.json, from which it makes
+// docs/performance.md.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -44,17 +44,17 @@ const [rounds, seconds, sessions] = [options.rounds, options.seconds, options.se
 const chosen = options.only?.split(',') ?? Object.keys(LINES);
 const say = (text) => process.stdout.write(`${text}\n`);
 
-/** One line. One that fails is measured once more: a run of everything takes long. */
+/** Measures one line, once more after a failure: a run of all lines takes long. */
 async function measure(name) {
   try {
     return await measuredOnce(name);
   } catch (error) {
-    say(`${name} failed and is measured once more: ${error.stack ?? error}`);
+    say(`${name} failed, measuring it once more: ${error.stack ?? error}`);
     return measuredOnce(name);
   }
 }
 
-/** Runs one line and stops what it started, whatever happens. */
+/** Runs one line and always stops what it started. */
 async function measuredOnce(name) {
   const started = [];
   const cleanup = (thing) => {
@@ -70,7 +70,7 @@ async function measuredOnce(name) {
   }
 }
 
-/** The run as it is recorded: all lines together. */
+/** The record of a run: all lines together. */
 function record(run, lines) {
   return {
     format: FORMAT,
@@ -82,7 +82,7 @@ function record(run, lines) {
 
 try {
   const unknown = chosen.filter((name) => !LINES[name]);
-  if (unknown.length > 0) throw new Error(`no line is called ${unknown.join(', ')}; there are ${Object.keys(LINES).join(', ')}`);
+  if (unknown.length > 0) throw new Error(`unknown lines ${unknown.join(', ')}; there are ${Object.keys(LINES).join(', ')}`);
   await prepare(say, chosen);
   const run = circumstances({ rounds, seconds, sessions });
   const lines = [];

@@ -1,9 +1,9 @@
-// Debian packages that the benchmark wants beside what the product needs.
+// Debian packages that only the benchmark needs.
 import { Problem, run } from '../../dev/lib/build.mjs';
 
 const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
 
-/** Installs packages with nothing they only recommend; says what to install when this is not root. */
+/** Installs packages without their recommendations; without root, says what to install. */
 export async function installDebian(packages, say) {
   if (process.getuid?.() !== 0) throw new Problem(`make bench needs these Debian packages: apt-get install ${packages.join(' ')}`);
   say(`installing ${packages.join(' ')}`);

@@ -1,4 +1,4 @@
-// What the lines of the benchmark measure with: CPU time and memory of processes, load generators, medians.
+// Tools of the benchmark: CPU time and memory of processes, load generators, medians.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,13 +23,13 @@ export const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.
 /** The value that this part (0 to 1) of a list does not exceed. */
 export const quantile = (list, part) => [...list].sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * part))];
 
-/** What wrk writes as 850.00us, 3.02ms or 1.20s, in milliseconds. */
+/** A duration of wrk (850.00us, 3.02ms, 1.20s) in milliseconds. */
 function milliseconds(text) {
   const [, number, unit] = /^([\d.]+)(us|ms|s)$/.exec(text);
   return Number(number) * { us: 0.001, ms: 1, s: 1000 }[unit];
 }
 
-/** Runs a program to its end: what it wrote and its exit code. */
+/** Runs a program to its end. Returns its output and exit code. */
 export function output(command, args) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -40,26 +40,26 @@ export function output(command, args) {
   });
 }
 
-/** Full load on one URL. `pids` is [[name, pid], …]; their CPU time is divided by the requests answered. */
+/** Full load on one URL. `pids` is [[name, pid], …]; divides their CPU time by the answered requests. */
 export async function saturate({ url, headers = {}, pids, seconds, connections = 16 }) {
   const before = pids.map(([, pid]) => cpuMicros(pid));
   const given = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
-  // Not waited for in one piece: who measures also reads what the services write, which would stop when nobody reads.
+  // Not synchronous: this process also reads the output of the services, which block if it does not.
   const { stdout, status } = await output('wrk', ['-t', '1', '-c', String(connections), '-d', `${seconds}s`, '--latency', ...given, url]);
   const after = pids.map(([, pid]) => cpuMicros(pid));
   if (status !== 0) throw new Problem(`wrk failed: ${stdout}`);
-  if (/Non-2xx/.test(stdout)) throw new Problem(`${url} gave answers that were no success:\n${stdout}`);
+  if (/Non-2xx/.test(stdout)) throw new Problem(`${url} answered with errors:\n${stdout}`);
   const requests = Number(/(\d+) requests in/.exec(stdout)[1]);
   const each = after.map((value, at) => (value - before[at]) / requests);
   return {
     micros: each.reduce((sum, value) => sum + value, 0),
     by: Object.fromEntries(pids.map(([name], at) => [name, each[at]])),
     perSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)[1]),
-    p99: milliseconds(/^\s*99%\s+(\S+)/m.exec(stdout)[1]), // a line of its own: other figures may end in 99% too
+    p99: milliseconds(/^\s*99%\s+(\S+)/m.exec(stdout)[1]), // anchored to the line: other figures may end in 99% too
   };
 }
 
-/** h2load with a log of every request: how long each took, in milliseconds, and the CPU time of `pids` per request. */
+/** h2load with a log of every request: the latency of each in milliseconds, and the CPU time of `pids` per request. */
 export async function h2load({ url, headers = {}, pids = [], count, rate, seconds, clients = 16, streams = 1, http1 = false, data }) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-h2load-'));
   const log = join(folder, 'requests');
@@ -75,7 +75,7 @@ export async function h2load({ url, headers = {}, pids = [], count, rate, second
     const after = pids.map(([, pid]) => cpuMicros(pid));
     const requests = readFileSync(log, 'utf8').trim().split('\n').map((line) => line.split('\t').map(Number));
     const refused = requests.filter(([, status]) => status !== 200).length;
-    if (refused > 0 || requests.length === 0) throw new Problem(`${refused} of ${requests.length} answers of ${url} were no success:\n${stdout}`);
+    if (refused > 0 || requests.length === 0) throw new Problem(`${refused} of ${requests.length} answers of ${url} were errors:\n${stdout}`);
     const each = after.map((value, at) => (value - before[at]) / requests.length);
     return {
       took: requests.map(([, , micros]) => micros / 1000),
@@ -88,13 +88,13 @@ export async function h2load({ url, headers = {}, pids = [], count, rate, second
   }
 }
 
-/** Median, smallest and largest of a figure over rounds; `digits` behind the point are worth showing. */
+/** Median, smallest and largest of a figure over rounds; a row shows `digits` after the decimal point. */
 export const spread = (values, digits = 1) => ({ median: median(values), min: Math.min(...values), max: Math.max(...values), rounds: values.length, digits });
 
-/** A figure that is what it is, in every round. */
+/** A figure that is the same in every round. */
 export const fixed = (value, digits = 0) => ({ median: value, digits });
 
-/** How a row shows its figure. */
+/** The text of a row's figure. */
 export function shown({ median: middle, min, max, digits }) {
   const text = (value) => value.toFixed(digits);
   return min === undefined || min === max ? text(middle) : `${text(middle)} (${text(min)} to ${text(max)})`;

@@ -1,24 +1,24 @@
-// Load at a stated rate that waits for no answer. A request has a time at which it is due, on whatever connection is free; how
-// long it took counts from there, so that those that waited because others were slow are not left out (which closed-loop
-// generators do: coordinated omission). oha draws the schedule and logs every request; what is asked for is a number of them,
-// so that the last and slowest are waited for too.
+// Load at a fixed rate that does not wait for answers. Each request has a due time and takes any free connection; its
+// latency counts from its due time. So requests that wait behind slow ones count too, which closed-loop generators
+// leave out (coordinated omission). oha schedules and logs every request; it gets a number of requests and no
+// duration, so that it waits for the slowest too.
 import { cargoTool } from '../../dev/lib/tools.mjs';
 import { Problem } from '../../dev/lib/build.mjs';
 import { output, quantile } from './measure.mjs';
 
-/** Connections kept open; more than are ever in use below saturation. */
+/** Open connections; below saturation some are always free. */
 const CONNECTIONS = 64;
-/** Seconds before those that count. */
+/** Seconds of warm-up, which do not count. */
 const WARM_SECS = 1;
-/** Of the rate that was asked for, the part that has to be reached: below it, what answers is at its limit. */
+/** Share of the requested rate that the server has to reach to keep up. */
 const REACHED = 0.97;
 
-/** The load generator's path, installed where needed. */
+/** Installs the load generator if needed, and returns its path. */
 export const openLoopTool = (say) => cargoTool('oha', say);
 
 /**
- * Milliseconds of each request, in no order, the rate that was reached and whether what answers kept up with what was asked. The
- * first second opens the connections and is not counted.
+ * Milliseconds of each request, in no order, the reached rate, and whether the server kept up. The first second
+ * opens the connections and does not count.
  */
 export async function openLoop({ program, url, headers = {}, rate, seconds }) {
   const given = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
@@ -35,5 +35,5 @@ export async function openLoop({ program, url, headers = {}, rate, seconds }) {
   return { took: counted.map((request) => Number(request[duration]) * 1000), reached, keptUp: reached >= rate * REACHED };
 }
 
-/** The parts of a set of latencies that a report tells, in milliseconds. */
+/** The percentiles of latencies for a report, in milliseconds. */
 export const percentiles = (took) => ({ p50: quantile(took, 0.5), p95: quantile(took, 0.95), p99: quantile(took, 0.99), p999: quantile(took, 0.999), max: Math.max(...took) });

@@ -1,4 +1,4 @@
-// What one run says of itself and of the machine it ran on, beside its figures.
+// Facts about a run and its machine, recorded with the figures.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpus, hostname, loadavg, release, totalmem } from 'node:os';
 import { readFileSync } from 'node:fs';
@@ -6,10 +6,10 @@ import { readFileSync } from 'node:fs';
 import { VERSIONS as CARGO_TOOLS } from '../../dev/lib/tools.mjs';
 import { ROOT } from '../../dev/stack.mjs';
 
-/** Raised when a page could not be made of what was recorded before. */
+/** Increased if the page can no longer use earlier records. */
 export const FORMAT = 1;
 
-/** The version a program tells, of whatever else it says. */
+/** The version number in the output of a program. */
 const version = (command, args = ['--version']) => {
   const { stdout, stderr } = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8' });
   return /\d+\.\d[\w.]*/.exec(`${stdout ?? ''}${stderr ?? ''}`)?.[0];
@@ -17,10 +17,10 @@ const version = (command, args = ['--version']) => {
 
 const git = (...args) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
 
-/** Of Debian's release file, what a person calls it. */
+/** The name of the operating system. */
 const system = () => /^PRETTY_NAME="(.*)"/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? process.platform;
 
-/** Where and of what this run is; asked before it begins, so that its own load is not the machine's. */
+/** Machine and commit of a run; read before it begins, so that the load average excludes the run. */
 export const circumstances = (options) => ({
   at: new Date().toISOString(),
   host: hostname(),
@@ -44,5 +44,5 @@ export const circumstances = (options) => ({
   },
 });
 
-/** Figures to four digits: more is noise, and makes records longer. */
+/** Rounds figures to four digits: more are noise and make records longer. */
 export const rounded = (key, value) => (typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value);

@@ -6,8 +6,8 @@ import { Problem } from '../../dev/lib/build.mjs';
 const SUM = "local sum, keys = 0, redis.call('KEYS', '*') for _, key in ipairs(keys) do sum = sum + redis.call('MEMORY', 'USAGE', key, 'SAMPLES', '0') end return {sum, #keys}";
 
 /**
- * {bytes, keys} held now, as Redis counts what each key with its value takes. Its whole memory says less: buffers and the growth
- * of hash tables come to as much as a few hundred sessions.
+ * {bytes, keys} in Redis, from its size of each key with its value. Its total memory says less: buffers and growing
+ * hash tables take as much as a few hundred sessions.
  */
 export function held(port) {
   const { stdout } = spawnSync('redis-cli', ['-p', String(port), 'EVAL', SUM, '0'], { encoding: 'utf8' });

@@ -1,4 +1,4 @@
-// Release programs and what stands around them while they are measured.
+// Release programs, and the servers around them during a measurement.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -14,12 +14,12 @@ import { openLoopTool } from './open_loop.mjs';
 
 const TARGET = 'x86_64-unknown-linux-gnu';
 
-/** Where release programs lie below the target directory. */
+/** The folder of release programs below the target directory. */
 export const PROFILE = `${TARGET}/release`;
 
 const TOOLS = { wrk: 'wrk', h2load: 'nghttp2-client', 'redis-server': 'redis-server', nginx: 'nginx-light', chromium: 'chromium' };
 
-/** Builds what the chosen lines measure and installs the load generators. */
+/** Builds the programs of the chosen lines and installs the load generators. */
 export async function prepare(say, chosen) {
   checkTools();
   const missing = Object.entries(TOOLS).filter(([command]) => spawnSync('which', [command]).status !== 0).map(([, name]) => name);
@@ -28,23 +28,23 @@ export async function prepare(say, chosen) {
   await installPackages('dev/idp', say);
   await installPackages('web', say);
   await buildWeb(say);
-  say('building the services (release; the first time this takes many minutes)');
+  say('building the services (release; takes many minutes the first time)');
   const env = { ...process.env, RUSTFLAGS: '-C target-feature=+crt-static' };
   await run('cargo', ['build', '--locked', '--release', '--target', TARGET, '-p', 'auth-edge', '-p', 'session-svc', '-p', 'bound'], { env });
-  // Examples are built with the features tests need: most of a build of its own.
+  // Examples need the features of tests, so cargo compiles most crates again.
   if (chosen.includes('growth')) await run('cargo', ['build', '--locked', '--release', '--target', TARGET, '-p', 'session-svc', '--example', 'store_figures'], { env });
 }
 
-/** A stack of release programs. `log` is the level they log at: `warn` leaves the access record out on both sides. */
+/** A stack of release programs. `log` is their log level: `warn` leaves the access record out on both sides. */
 export const releaseStack = ({ log = 'warn', edgeEnv, sessionEnv, ...options } = {}) => startStack({
   ...options,
   profile: PROFILE,
   edgeEnv: { RUST_LOG: log, EDGE_RATE_LIMIT_LOGIN: '0', ...edgeEnv },
-  // One account stands for many people: a limit of sessions for each would end one with every sign-in.
+  // One account stands for many users: a session limit per user would end a session with every sign-in.
   sessionEnv: { RUST_LOG: log, SESSION_MAX_PER_SUBJECT: '0', ...sessionEnv },
 });
 
-/** Signs one person in: the header that is their session. */
+/** Signs one user in. Returns the cookie header of the session. */
 export async function signedIn(stack) {
   const person = new Client();
   await person.signIn(stack);
@@ -55,7 +55,7 @@ export async function signedIn(stack) {
 /** The processes that answer requests, as [[name, pid], …]. */
 export const serving = (stack) => stack.names.filter((name) => name !== 'idp').map((name) => [name, stack.pid(name)]);
 
-/** Bare axum answering with so many bytes. */
+/** Bare axum that answers with this many bytes. */
 export async function startBound(bytes) {
   const port = await freePort();
   const child = bound('json', port, bytes);
@@ -64,7 +64,7 @@ export async function startBound(bytes) {
   return { url, pids: [['bound', child.pid]], stop: () => child.stop() };
 }
 
-/** Bare axum that asks bare tonic that asks Redis, which holds so many bytes. */
+/** Bare axum that asks bare tonic that reads this many bytes from Redis. */
 export async function startChain(bytes) {
   const [edge, session, redis] = [await freePort(), await freePort(), await freePort()];
   const children = [new Child('redis', 'redis-server', ['--port', String(redis), '--bind', '127.0.0.1', '--save', ''])];
@@ -91,8 +91,8 @@ const bound = (role, port, target) => new Child(`bound ${role}`, binary('bound',
 const answers = (url, child) => until(5_000, async () => (await probe(url)).status === 200, () => `the bound did not start: ${child.tail()}`);
 
 /**
- * nginx that passes everything on to a server of ours: by plain `proxy_pass`, which opens a connection for each request, or over
- * connections that it keeps, which takes an `upstream` block and two more directives.
+ * nginx that passes all requests to our server: by plain `proxy_pass`, which opens a connection for each request, or
+ * over kept connections, which needs an `upstream` block and two more directives.
  */
 export async function startNginx(folder, upstream, { kept = false } = {}) {
   const port = await freePort();

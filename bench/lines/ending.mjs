@@ -1,5 +1,5 @@
-// P7: how long after its end a session is refused by every edge: three edges, two session services, Redis; and the worst case,
-// an edge whose connections to the session services hang.
+// P7: time until all edges refuse an ended session: three edges, two session services, Redis; and the worst case, an
+// edge whose connections to the session services hang.
 import net from 'node:net';
 
 import { freePort, until } from '../../dev/lib/net.mjs';
@@ -13,7 +13,7 @@ const HANGS = 10;
 
 export async function ending({ say, cleanup }) {
   const stack = cleanup(await releaseStack({ store: 'redis', edges: 3, sessionServices: 2, edgeEnv: { EDGE_SESSION_CACHE_SECS: '30' } }));
-  // Somebody else's requests all the while, none of which may be refused.
+  // Requests of another user all the while; no edge may refuse one.
   const { cookie: bystander } = await signedIn(stack);
   let loaded = true;
   const load = Promise.all(stack.edgeUrls.map((url) => h2load({ url: `${url}/api/auth/me`, headers: { cookie: bystander }, http1: true, rate: RATE, seconds: LOAD_SECS, clients: 4 })));
@@ -23,7 +23,7 @@ export async function ending({ say, cleanup }) {
   const served = (await load).reduce((sum, { requests }) => sum + requests, 0);
   say(`P7: p99 ${quantile(heard, 0.99).toFixed(1)} ms`);
 
-  // An edge of its own behind a line that can hang: its streams stay open and silent.
+  // An edge behind a proxy that can hang: its streams stay open and silent.
   const lines = await Promise.all(stack.sessionUrls.map((url) => hangingLine(Number(new URL(url).port))));
   lines.forEach((line) => cleanup(line));
   const hung = cleanup(await releaseStack({
@@ -33,11 +33,11 @@ export async function ending({ say, cleanup }) {
   const [all, one] = [[], []]; // streams that hang
   for (let round = 0; round < HANGS; round += 1) {
     const { cookie } = await known(stack, [hung.edgeUrl]);
-    // One of them alone changes nothing that can be measured: the ending is heard by the other.
+    // One hanging stream alone has no effect: the other still delivers the ending.
     lines.slice(round % 2).forEach((line) => line.hang());
     await end(stack, cookie);
     const began = performance.now();
-    let served = 0; // when the last answer came that still took the session for good
+    let served = 0; // time of the last answer that still accepted the session
     await until(10_000, async () => {
       if ((await me(hung.edgeUrl, cookie)).status !== 200) return true;
       served = performance.now() - began;
@@ -60,7 +60,7 @@ export async function ending({ say, cleanup }) {
 
 const me = (edgeUrl, cookie) => request(`${edgeUrl}/api/auth/me`, { headers: { cookie } });
 
-/** A fresh session that all of these edges have in memory. */
+/** A fresh session that all these edges have in memory. */
 async function known(stack, edgeUrls) {
   const person = new Client();
   await person.signIn(stack);
@@ -72,7 +72,7 @@ async function known(stack, edgeUrls) {
 
 const end = (stack, cookie) => request(`${stack.edgeUrls[0]}/api/auth/logout`, { headers: { cookie, 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate' } });
 
-/** How long after the answer to the sign-out each of the other edges refuses, in milliseconds. */
+/** Milliseconds from the answer to the sign-out until each of the other edges refuses. */
 async function refusedAfter(stack, edgeUrls) {
   const { cookie } = await known(stack, edgeUrls);
   await end(stack, cookie);
@@ -83,7 +83,7 @@ async function refusedAfter(stack, edgeUrls) {
   }));
 }
 
-/** A line to a port that can be made to carry nothing while it stays open. */
+/** A proxy to a port that can stop forwarding while its connections stay open. */
 async function hangingLine(target) {
   const port = await freePort();
   const open = new Set();

@@ -1,4 +1,4 @@
-// P5: GetSession by another service over gRPC, server side, beside a bare tonic service that asks Redis.
+// P5: GetSession by another service over gRPC, server side, next to a bare tonic service that asks Redis.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ const HEADERS = { 'content-type': 'application/grpc', te: 'trailers' };
 const LOAD = { headers: HEADERS, clients: 4, streams: 8 };
 const BOUND_BYTES = 300;
 
-/** A gRPC message (five bytes before it) whose field 1 is this text. */
+/** A gRPC message with its prefix of five bytes; field 1 is this text. */
 function message(text) {
   const field = Buffer.concat([Buffer.from([0x0a, text.length]), Buffer.from(text)]);
   const head = Buffer.alloc(5);
@@ -45,8 +45,8 @@ export async function getSession({ rounds, seconds, say, cleanup }) {
     for (const [{ id, one, answered }, all] of results) {
       const before = await answered?.();
       const result = await h2load({ ...one, count: seconds * 10_000 });
-      // An answer of HTTP is 200 whatever gRPC says: the service's own count tells whether sessions were found.
-      if (answered && (await answered()) - before < result.requests) throw new Error(`${result.requests} calls, of which fewer were answered OK`);
+      // The HTTP status is 200 even for gRPC errors: the service's own count shows whether it found sessions.
+      if (answered && (await answered()) - before < result.requests) throw new Error(`the service answered fewer than ${result.requests} calls with OK`);
       all.push(result);
       say(`round ${round} ${id}: ${result.micros.toFixed(1)} µs`);
     }
@@ -54,7 +54,7 @@ export async function getSession({ rounds, seconds, say, cleanup }) {
   return { rows: [...results].map(([{ id, bound, work }, all]) => ({ id, bound, work, unit: 'CPU µs', ...spread(all.map(({ micros }) => micros)), by: shares(all) })) };
 }
 
-/** GetSession calls answered OK so far, as the service counts them. */
+/** The service's count of GetSession calls that it answered with OK. */
 async function counted(stack) {
   const metrics = await (await fetch(`${stack.adminUrls.session}/metrics`)).text();
   const line = metrics.split('\n').find((text) => text.startsWith('rpc_server_call_duration_seconds_count') && text.includes('GetSession"') && text.includes('"OK"'));

@@ -1,4 +1,4 @@
-// P8 and P9: what a session takes in Redis, and what reading and listing cost as sessions grow from a hundredth to all of them.
+// P8 and P9: the size of a session in Redis, and the cost of reads and lists from a hundredth of the sessions to all.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ export async function growth({ sessions, say, cleanup }) {
     const shared = await figures(`redis://127.0.0.1:${port}`, sessions, say);
     const embedded = await figures(`file:${join(folder, 'sessions.redb')}`, sessions, say);
     const stored = [...shared.matchAll(/^(\d+) sessions;.*?(\d+) bytes a session, of (\d+) sealed/gms)].map((found) => found.slice(1).map(Number));
-    if (stored.length < 2) throw new Problem(`no bytes of a session:\n${shared}`);
+    if (stored.length < 2) throw new Problem(`no size of a session:\n${shared}`);
     const [[some, fewer], [most, least, sealed]] = stored.slice(-2);
     const stores = [['Redis', shared], ['embedded', embedded]];
     const more = stores.map(([store, text]) => [store, points(`load, ${CALLERS} callers`, text)]);

@@ -1,5 +1,5 @@
-// P11 and the plot of latency over load: how long P1, P2 and their bounds take at stated rates, each up to the first it does not
-// keep up with. At the rate of P11 in alternating rounds, whose requests are put together for the percentiles that are told.
+// P11 and the plot of latency over load: those of P1, P2 and their bounds at rising rates, each up to the first rate
+// that is too high. The rate of P11 runs in alternating rounds, whose requests together give the percentiles.
 import { openLoop, openLoopTool, percentiles } from '../lib/open_loop.mjs';
 import { spread } from '../lib/measure.mjs';
 import { releaseStack, signedIn, startBound, startChain } from '../lib/services.mjs';
@@ -25,7 +25,7 @@ export async function latency({ rounds, seconds, say, cleanup }) {
   const measured = async ({ id, url, headers }, rate) => {
     const result = await openLoop({ program, url, headers, rate, seconds });
     const { p50, p99, p999 } = percentiles(result.took);
-    say(`${id} at ${rate}/s: p50 ${p50.toFixed(2)}, p99 ${p99.toFixed(2)}, p99.9 ${p999.toFixed(2)} ms${result.keptUp ? '' : ', not kept up with'}`);
+    say(`${id} at ${rate}/s: p50 ${p50.toFixed(2)}, p99 ${p99.toFixed(2)}, p99.9 ${p999.toFixed(2)} ms${result.keptUp ? '' : ', did not keep up'}`);
     return result;
   };
   for (let round = 1; round <= rounds; round += 1) for (const one of cases) one.rounds.push(await measured(one, RATE));
@@ -43,7 +43,7 @@ export async function latency({ rounds, seconds, say, cleanup }) {
 
 const point = (rate, { took, reached, keptUp }) => ({ rate, reached, keptUp, requests: took.length, ...percentiles(took) });
 
-/** Rounds of one rate as one. */
+/** Joins the rounds of one rate. */
 const together = (rounds) => ({
   took: rounds.flatMap(({ took }) => took),
   reached: Math.min(...rounds.map(({ reached }) => reached)),

@@ -1,5 +1,5 @@
-// P3: a guarded request passed on to a small upstream with the access token, beside nginx passing on the same without any guard:
-// as its plain directive does it, and with connections kept.
+// P3: a guarded request that the edge passes on to a small upstream with the access token, next to nginx without any
+// guard: with its plain directive, and with kept connections.
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,11 +1,11 @@
-// P6: many requests for a token that has just expired, over two edges and two session services: one grant, and how much
-// longer than the grant anybody waits.
+// P6: many requests for a token that just expired, over two edges and two session services: one grant, and how much
+// longer than the grant a request waits.
 import { fixed, h2load, quantile, spread } from '../lib/measure.mjs';
 import { releaseStack, signedIn } from '../lib/services.mjs';
 import { until } from '../../dev/lib/net.mjs';
 
 const TOKEN_SECS = 2;
-/** A token counts as expired once half of its life is over. */
+/** A token counts as expired after half of its lifetime. */
 const MARGIN_SECS = TOKEN_SECS / 2;
 
 export async function refresh({ rounds, say, cleanup }) {
@@ -21,13 +21,13 @@ export async function refresh({ rounds, say, cleanup }) {
     const waits = [];
     for (let round = 1; round <= rounds; round += 1) {
       const { expires_at: expires } = await token();
-      await until(10_000, () => Date.now() > expires * 1000, () => 'the clock stands still');
+      await until(10_000, () => Date.now() > expires * 1000, () => 'the clock does not advance');
       const before = await refreshes(stack);
       const began = performance.now();
       const halves = await Promise.all(stack.edgeUrls.map((url) => h2load({ url: `${url}/api/auth/access-token`, headers, http1: true, count: count / 2, clients: Math.min(100, count / 2) })));
       const took = halves.flatMap(({ took: all }) => all);
       const grants = (await refreshes(stack)) - before;
-      // The run itself outlasts the time a token counts only on a machine that stands still at times.
+      // The run outlasts the lifetime of a token only on a machine that pauses at times.
       const allowed = 1 + Math.floor((performance.now() - began) / ((TOKEN_SECS - MARGIN_SECS) * 1000));
       if (grants < 1 || grants > allowed) throw new Error(`${grants} grants for ${count} requests at one expiry`);
       waits.push(quantile(took, 0.99));

@@ -1,6 +1,6 @@
-// P1 and P2: a signed-in request answered by the edge from memory, and by asking the session service each time. Each beside its
-// bound, which answers with as many bytes, in alternating rounds: bare axum, and bare axum that asks bare tonic that asks Redis.
-// P2 is also set beside its bound with one connection, where nothing shares a call. P8: the memory of both services.
+// P1 and P2: the edge answers a signed-in request from memory, or asks the session service each time. Each runs in
+// alternating rounds with its bound of as many bytes: bare axum, and bare axum that asks bare tonic that asks Redis.
+// P2 also runs with one connection, where no requests share a call. P8: the memory of both services.
 import { releaseStack, serving, signedIn, startBound, startChain } from '../lib/services.mjs';
 import { fixed, median, residentMiB, saturate, shares, spread } from '../lib/measure.mjs';
 

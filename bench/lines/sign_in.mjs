@@ -1,5 +1,5 @@
-// P4: one login and one callback, the provider's time left out. By code and PKCE alone, as a
-// provider that takes pushed authorization requests has it by default, which is one exchange more, and by many at once.
+// P4: one login and one callback without the provider's time. With code and PKCE alone; with a pushed authorization
+// request, which is the default if the provider supports it and costs one exchange more; and many at once.
 import { Client } from '../../dev/tests/product/client.mjs';
 import { cpuMicros, spread } from '../lib/measure.mjs';
 import { releaseStack, serving } from '../lib/services.mjs';
@@ -17,7 +17,7 @@ export async function signIn({ rounds, say, cleanup }) {
   const cases = [];
   for (const one of CASES) {
     const stack = cleanup(await releaseStack({ store: 'redis', edgeEnv: { OIDC_PAR: one.par } }));
-    await new Client().signIn(stack); // discovery and keys are read once
+    await new Client().signIn(stack); // the edge reads discovery and keys once
     cases.push({ ...one, stack, millis: [] });
   }
   for (let round = 1; round <= rounds; round += 1) {

@@ -1,4 +1,4 @@
-// P10: from start to ready, size of the programs (images hold nothing else), and the cookie a browser sends.
+// P10: time from start to ready, size of the programs (images hold only those), and size of the browser's cookie.
 import { statSync } from 'node:fs';
 
 import { binary } from '../../dev/stack.mjs';

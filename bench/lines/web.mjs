@@ -1,4 +1,4 @@
-// P12: how much script a first load of the web app takes and how long a person waits for what a click shows, in a real browser.
+// P12: size of the script of a first load of the web app, and time from a click to its result, in a real browser.
 import { join } from 'node:path';
 
 import { Problem } from '../../dev/lib/build.mjs';

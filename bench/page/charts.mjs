@@ -1,4 +1,4 @@
-// The charts of the page, as Mermaid's xychart: GitHub and the site of the documents draw them.
+// The charts of the page in Mermaid's xychart: GitHub and the documents' site draw them.
 
 const list = (values) => `[${values.join(', ')}]`;
 const quoted = (text) => `"${String(text).replaceAll('"', "'")}"`;
@@ -6,14 +6,14 @@ const chart = (head, lines) => ['```mermaid', `xychart-beta${head}`, ...lines.ma
 const count = (value) => value.toLocaleString('en-US');
 const axis = (unit, values) => `y-axis ${quoted(unit)} 0 --> ${Number((Math.max(...values) * 1.1).toPrecision(2))}`;
 
-/** Lines over the same steps: `points` of each have a value at each step. */
+/** A chart of lines; each line has a value at each step. */
 function linesOf(title, across, unit, steps, series) {
   return chart('', [
     `title ${quoted(title)}`, `x-axis ${quoted(across)} ${list(steps.map((step) => quoted(count(step))))}`, axis(unit, series.flat()), ...series.map((values) => `line ${list(values.map((value) => value.toFixed(2)))}`),
   ]);
 }
 
-/** p99 over load of ours and of the bound, at the rates that both kept up with. */
+/** p99 over load of our program and of the bound, at the rates where both kept up. */
 export function latencyChart({ series: { latency } }, title, ours, bound) {
   const pointsOf = (id) => latency.find((one) => one.id === id).points.filter(({ keptUp }) => keptUp);
   const [upper, lower] = [pointsOf(ours), pointsOf(bound)];
@@ -25,5 +25,5 @@ export function latencyChart({ series: { latency } }, title, ours, bound) {
 /** The cost of operations over the number of sessions. */
 export function growthChart({ series: { growth } }) {
   const names = growth.map(({ id }) => id).join(', ');
-  return linesOf(`Cost over the number of sessions: ${names}`, 'sessions in the store', 'CPU µs of an operation', growth[0].points.map(({ sessions }) => sessions), growth.map(({ points }) => points.map(({ micros }) => micros)));
+  return linesOf(`Cost over the number of sessions: ${names}`, 'sessions in the store', 'CPU µs per operation', growth[0].points.map(({ sessions }) => sessions), growth.map(({ points }) => points.map(({ micros }) => micros)));
 }

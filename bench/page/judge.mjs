@@ -1,7 +1,7 @@
-// Which goals a record holds, and by how much: the figure against its goal and its bound.
+// Compares the figures of a record with their goals and bounds.
 import { GOALS } from '../goals.mjs';
 
-/** Each goal of which the record has figures: {goal, checks: [{row, limit, held}], held, bound}. */
+/** Each goal that has figures in the record: {goal, checks: [{row, limit, held}], held, bound}. */
 export function judged({ rows }) {
   const known = new Map(rows.map((row) => [row.id, row]));
   const of = (id) => known.get(id)?.median ?? Number.NaN;
@@ -15,7 +15,7 @@ export function judged({ rows }) {
   });
 }
 
-/** {times, name} the figure is of its bound. */
+/** The ratio of a figure to its bound, and the name of the bound. */
 function besideBound({ bound: [ours, bound] = [] }, known) {
   if (!known.has(ours) || !known.has(bound)) return undefined;
   return { times: known.get(ours).median / known.get(bound).median, name: known.get(bound).work };

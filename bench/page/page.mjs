@@ -1,5 +1,5 @@
-// docs/performance.md, from bench/recorded.json and bench/goals.mjs alone: `make gen` makes it again, and
-// `make lint` fails where it differs.
+// Makes docs/performance.md from bench/recorded.json and bench/goals.mjs alone. `make gen` makes it again, and
+// `make lint` fails if it differs.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -12,13 +12,13 @@ import { budget, machine } from './words.mjs';
 export const RECORDED = join(ROOT, 'bench/recorded.json');
 const NOTHING = '<!-- made by `make gen` -->\n\n# Performance\n\nNo run is recorded. `make bench` makes this page.\n';
 
-/** What is missed, of what the difference is made and what would close it. */
+/** The missed goals, with the causes of the difference and what would close it. */
 function missed(judgements) {
   const all = judgements.filter(({ held }) => !held);
   if (all.length === 0) return 'Every goal is held.';
   return all.map(({ goal, checks }) => {
     const rows = checks.filter(({ held }) => !held).map(({ row, limit }) => `${row.id} ${row.median.toFixed(row.digits)} of ${limit.toFixed(row.digits)} ${row.unit}`);
-    const reason = goal.why ? `${goal.why} What would close it: ${goal.closes}` : 'earlier runs held it. A regression, or other load on the machine.';
+    const reason = goal.why ? `${goal.why} What would close it: ${goal.closes}` : 'earlier runs held it. This is a regression, or the machine had other load.';
     return `- **${goal.id}** (${rows.join('; ')}): ${reason}`;
   }).join('\n');
 }
@@ -31,49 +31,49 @@ function page(record) {
 
 # Performance
 
-What a signed-in request, a sign-in, a session and a start cost, and how long people wait for them at stated loads. All of it is one run of \`make bench\`: figures of two runs are never set beside each other.
+This page shows the cost of a signed-in request, a sign-in, a session and a start, and their latency at stated loads. All figures are from one run of \`make bench\`: do not compare figures of two runs.
 
 ${machine(run)}
 
-The figure steered by is CPU time, user and system, over every process that does the work: edge, session service and Redis, without load generator and
-provider. It says what a core is worth, and depends less on who else uses the machine than a time on the clock. A *bound* does the same with
-the same libraries and nothing of ours in between ([bench/bound](../bench/bound/src/main.rs)): what is above it is ours.
+The main figure is CPU time, user and system, of every process that does the work: edge, session service and Redis, without load generator and
+provider. It shows how much load a core carries, and depends less on other load of the machine than elapsed time. A *bound* does the same work with
+the same libraries but without our code ([bench/bound](../bench/bound/src/main.rs)): the difference is the cost of our code.
 
 ## Goals
 
 ${goalsTable(judgements)}
 
-### What is missed
+### Missed goals
 
 ${missed(judgements)}
 
-## How long it takes at a stated load
+## Latency at a stated load
 
 ${latencyChart(record, 'Session known to the edge', 'P1', 'bound')}
 
 ${latencyChart(record, 'Asked each time', 'P2', 'chain')}
 
-Requests are due at a fixed rate whatever becomes of those before, and what each took counts from when it was due, on whichever of 64 connections is
-free: a server that stands still for a moment is seen in everything that was due meanwhile. Milliseconds; generator and servers share the cores.
+Requests are due at a fixed rate that does not depend on earlier ones. Each takes a free one of 64 connections, and its latency counts from its due
+time: a short pause of the server shows in every request due meanwhile. Milliseconds; generator and servers share the cores.
 
 ${latencyTable(series.latency)}
 
-## As sessions grow
+## Growth of sessions
 
 ${growthChart(record)}
 
-## How it is measured
+## Method
 
-\`make bench\` builds release programs, starts them on loopback and takes 25 minutes at most (${budget(run)}). Full load is wrk's, of one
-thread; a stated load is oha's; gRPC is h2load's
-([why](decisions/measurement.md#latency-at-a-stated-load)). What is compared runs in alternating rounds after a warm-up; medians count. \`make bench-quick\` takes three minutes,
-prints the same tables of a part and records nothing, as does \`node bench/run.mjs --only LINE\`. [recorded.json](../bench/recorded.json) has every figure of the run.
+\`make bench\` builds release programs, starts them on loopback and takes 25 minutes at most (${budget(run)}). wrk makes full load
+with one thread, oha a stated load, and h2load gRPC calls
+([why](decisions/measurement.md#latency-at-a-stated-load)). Compared cases run in alternating rounds after a warm-up; the page shows medians. \`make bench-quick\` takes three minutes,
+prints the same tables for some lines and records nothing, as does \`node bench/run.mjs --only LINE\`. [recorded.json](../bench/recorded.json) has every figure of the run.
 
 Programs: ${programs.join(', ')}.
 `;
 }
 
-/** Writes the page: that of the record into docs, or that of a trial into a folder. Returns its path. */
+/** Writes the page of the record into docs, or that of a trial into its folder. Returns the path. */
 export function writePage(trial) {
   const source = trial ? join(trial, 'record.json') : RECORDED;
   const folder = trial ?? join(ROOT, 'docs');

@@ -1,4 +1,4 @@
-// What a run leaves under target/bench: goals and figures as tables.
+// The report of a run in target/bench: goals and figures as tables.
 import { judged } from './judge.mjs';
 import { goalsTable, rowsTable } from './tables.mjs';
 import { machine } from './words.mjs';

@@ -7,9 +7,9 @@ const times = (beside) => (beside ? `${beside.times.toPrecision(beside.times < 1
 
 const unitOf = (unit) => unit.replace('CPU ', '');
 
-/** Each goal with its figures, how it stands to its bound, and whether it is held. */
+/** Each goal with its figures, its ratio to the bound, and whether it is held. */
 export const goalsTable = (judgements) => table(
-  ['', 'Work', 'Goal', 'Measured', 'Of its bound', ''],
+  ['', 'Work', 'Goal', 'Measured', 'Ratio to its bound', ''],
   judgements.map(({ goal, checks, held, bound }) => [
     goal.id, goal.work, goal.goal,
     checks.map(({ row, held: one }) => `${one ? '' : '**'}${shown(row).split(' (')[0]} ${unitOf(row.unit)}${one ? '' : '**'}`).join('; '),
@@ -17,9 +17,9 @@ export const goalsTable = (judgements) => table(
   ]),
 );
 
-/** Each figure with what it was of each process. */
+/** Each figure with the share of each process. */
 export const rowsTable = (rows) => table(
-  ['', 'Work', 'Unit', 'Median (smallest to largest)', 'Of its bound', ''],
+  ['', 'Work', 'Unit', 'Median (smallest to largest)', 'Ratio to its bound', ''],
   rows.map((row) => {
     const bound = row.bound && rows.find(({ id }) => id === row.bound);
     const by = row.by && Object.entries(row.by).map(([name, value]) => `${name} ${value.toFixed(1)}`).join(' · ');
@@ -27,7 +27,7 @@ export const rowsTable = (rows) => table(
   }),
 );
 
-/** p50 and p99 at each rate, a column for each line; a rate that was not reached says so. */
+/** p50 and p99 at each rate, a column for each line; shows the rate that was reached if that is lower. */
 export const latencyTable = (series) => table(
   ['Requests/s', ...series.map(({ id }) => `${id}, p50 / p99`)],
   [...new Set(series.flatMap(({ points }) => points.map(({ rate }) => rate)))].map((rate) => [rate.toLocaleString('en-US'), ...series.map(({ points }) => {

@@ -1,4 +1,4 @@
-// What is said of a run.
+// Texts about a run.
 
 const clock = (seconds) => (seconds < 90 ? `${seconds} s` : `${Math.round(seconds / 60)} min`);
 
@@ -8,5 +8,5 @@ export function machine({ at, host, commit, dirty, cpu, cores, memoryGiB, kernel
     + `Commit \`${commit.slice(0, 12)}\`${dirty ? ' with changes' : ''}; ${options.rounds} alternating rounds of ${options.seconds} s, ${options.sessions.toLocaleString('en-US')} sessions.`;
 }
 
-/** How long each line took. */
+/** The duration of each line. */
 export const budget = ({ tookSecs }) => `${Object.entries(tookSecs).map(([name, seconds]) => `${name.replace('_', ' ')} ${clock(seconds)}`).join(', ')}: ${clock(Object.values(tookSecs).reduce((sum, one) => sum + one, 0))} in all`;
