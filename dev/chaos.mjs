@@ -36,12 +36,12 @@ if (import.meta.filename === process.argv[1]) {
       result.violations.forEach(({ rule, text }) => say(`  violation of ${rule}: ${text}`));
       results.push(result);
     } catch (error) {
-      say(`  not run to its end: ${error.message}`);
+      say(`  did not finish: ${error.message}`);
     }
   }
   say(`\n${tableOf(results)}`);
   const wrong = results.reduce((sum, { violations }) => sum + violations.length, 0);
   const broken = count - results.length;
-  say(`\n${results.length} seeds, ${wrong} violations${broken > 0 ? `, ${broken} not run to their end` : ''}`);
+  say(`\n${results.length} seeds, ${wrong} violations${broken > 0 ? `, ${broken} did not finish` : ''}`);
   process.exitCode = wrong + broken === 0 ? 0 : 1;
 }

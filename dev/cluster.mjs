@@ -1,10 +1,10 @@
-// The whole product on the cluster that kubectl talks to (kind, k3d, minikube): makes the secrets of k8s/overlays/dev, applies it, waits,
-// and forwards the two ports a browser needs until Ctrl-C. The images are made by `make images` and given to the cluster by its own
-// command (`kind load docker-image …`, `k3d image import …`, `minikube image load …`).
+// The product on the cluster of kubectl (kind, k3d, minikube). Makes the secrets of k8s/overlays/dev, applies it,
+// waits, and forwards the two ports that a browser needs until Ctrl-C. `make images` makes the images; load them with
+// the cluster's command (`kind load docker-image …`, `k3d image import …`, `minikube image load …`).
 //
-//   node dev/cluster.mjs             all of it
+//   node dev/cluster.mjs             does all this
 //   node dev/cluster.mjs --render    prints the manifests, secrets included, and touches no cluster
-//   node dev/cluster.mjs --secrets   only makes the secrets that are not there yet
+//   node dev/cluster.mjs --secrets   only makes missing secrets
 import { execFileSync, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -14,7 +14,7 @@ import { ACCOUNTS } from './idp/lib/accounts.mjs';
 import { writeSecrets } from './lib/cluster-secrets.mjs';
 
 const OVERLAY = fileURLToPath(new URL('../k8s/overlays/dev', import.meta.url));
-const WAIT = '300s'; // images may have to be fetched
+const WAIT = '300s'; // the cluster may have to fetch images
 const WORKLOADS = [
   ['localhost', 'deployment/dev-idp'],
   ...['statefulset/redis-sentinel', 'statefulset/redis', 'deployment/session-svc', 'deployment/web', 'deployment/edge', 'deployment/operator'].map((name) => ['vestibule-dev', name]),

@@ -1,10 +1,10 @@
 // What the specifications and the OpenID Foundation's test plans require of a client, and the tests that show it.
 //
-//   node dev/conformance.mjs           prints the table as Markdown
-//   node dev/conformance.mjs --check   prints mistakes only
+//   node dev/conformance.mjs           prints the table as Markdown.
+//   node dev/conformance.mjs --check   prints mistakes only.
 //
-// A requirement needs a test or a reason, and a test may only name requirements that exist. They are in dev/conformance.json.
-// A test names those it shows in a comment right above it: "// conformance: A-010 B-083".
+// dev/conformance.json lists the requirements. Each needs a test or a reason, and a test may only name listed ones.
+// A test names its requirements in a comment right above it: "// conformance: A-010 B-083".
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -62,7 +62,7 @@ function conformanceTable() {
   const mistakes = [
     ...[...tests].filter(([id]) => !ids.has(id)).map(([id, named]) => `${named[0].file} names ${id}, which is no line`),
     ...rows.filter(({ id, na }) => !na && !tests.has(id)).map(({ id, text }) => `${id} has no test and no reason: ${text}`),
-    ...rows.filter(({ id, na }) => na && tests.has(id)).map(({ id }) => `${id} has a test and a reason why there is none`),
+    ...rows.filter(({ id, na }) => na && tests.has(id)).map(({ id }) => `${id} has a test, and also a reason for having no test`),
   ];
   if (mistakes.length > 0) throw new Error(`conformance:\n  ${mistakes.join('\n  ')}`);
   const groups = [...new Set(rows.map(({ group }) => group))];

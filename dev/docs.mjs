@@ -1,8 +1,8 @@
-// `make docs`: the documents as a site with search, in target/docs. It fails on a page without a place in the navigation
-// (dev/docs/navigation.mjs), a link or anchor that leads nowhere, a language it cannot colour, and anything loaded from elsewhere.
+// `make docs`: builds the documents as a site with search, in target/docs. It fails on pages without a place in
+// dev/docs/navigation.mjs, broken links or anchors, languages it cannot colour, and resources of other sites.
 //
-//   node dev/docs.mjs            DOCS_BASE=/docs/ if the site is to lie below a path
-//   node dev/docs.mjs --serve    builds it and serves it on loopback
+//   node dev/docs.mjs            DOCS_BASE=/docs/ builds for a path.
+//   node dev/docs.mjs --serve    builds it and serves it on loopback.
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -12,11 +12,11 @@ import { serveSite } from './docs/lib/serve.mjs';
 import { installPackages, Problem, run } from './lib/build.mjs';
 import { ROOT } from './stack.mjs';
 
-const SOURCE = join(ROOT, 'dev/docs/.pages'); // pages become modules, which look for packages beside them
+const SOURCE = join(ROOT, 'dev/docs/.pages'); // pages become modules, which import packages from dev/docs
 const SITE = join(ROOT, 'target/docs');
 const say = (text) => process.stderr.write(`${text}\n`);
 
-/** VitePress wants its pages in one folder, and the start page to be called index. */
+/** VitePress needs its pages in one folder, and a start page with the name index. */
 function gather() {
   rmSync(SOURCE, { recursive: true, force: true });
   for (const document of documents()) {
@@ -25,7 +25,7 @@ function gather() {
     cpSync(join(ROOT, document), page);
   }
   cpSync(join(ROOT, 'docs/images'), join(SOURCE, 'images'), { recursive: true });
-  cpSync(join(ROOT, 'docs/images'), join(SOURCE, 'docs/images'), { recursive: true }); // where README.md looks for them
+  cpSync(join(ROOT, 'docs/images'), join(SOURCE, 'docs/images'), { recursive: true }); // README.md links to them here
   cpSync(join(ROOT, 'web/public/favicon.svg'), join(SOURCE, 'public/favicon.svg'));
 }
 
@@ -34,7 +34,7 @@ try {
   gather();
   const told = await run('npx', ['--no-install', 'vitepress', 'build', '.'], { cwd: join(ROOT, 'dev/docs'), quiet: true });
   const unknown = [...told.matchAll(/The language '(\S+)' is not loaded/g)].map(([, name]) => name);
-  if (unknown.length > 0) throw new Problem(`blocks are in languages the site cannot colour: ${[...new Set(unknown)].join(', ')}`);
+  if (unknown.length > 0) throw new Problem(`the site cannot colour blocks in these languages: ${[...new Set(unknown)].join(', ')}`);
   const { pages, faults } = checkSite(SITE);
   if (faults.length > 0) throw new Problem(faults.join('\n'));
   process.stdout.write(`target/docs: ${pages} pages\n`);

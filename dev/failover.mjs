@@ -1,7 +1,8 @@
-// `make failover`: masters of Redis replaced by an operator and by an accident, under load on two session services and three
-// edges, again and again. Ends by itself, with a table of what it cost.
+// `make failover`: replaces Redis masters many times, as an operator and as an accident would, under load on two
+// session services and three edges. Ends with a table of the cost.
 //
-//   node dev/failover.mjs [--rounds 10] [--topology sentinel,cluster] [--kind planned,killed,frozen] [--profile debug|release]
+//   node dev/failover.mjs [--rounds 10] [--topology sentinel,cluster] [--kind planned,killed,frozen]
+//                         [--profile debug|release]
 import http from 'node:http';
 import http2 from 'node:http2';
 import { parseArgs } from 'node:util';
@@ -12,21 +13,21 @@ import { startStack } from './stack.mjs';
 import { Client } from './tests/product/client.mjs';
 import { field, fields } from './tests/product/grpc.mjs';
 
-const READS_PER_S = 200; // by people at the edges
+const READS_PER_S = 200; // of users at the edges
 const CALLS_PER_S = 100; // of the session services: creations, reads, endings
-const PEOPLE = 24; // signed in for a round; half of them are signed out while the master is replaced
+const PEOPLE = 24; // signed in for a round; the failover happens while half of them are signed out
 const BEFORE_MS = 2_000; // of load before the failover
 const AFTER_MS = 9_000; // and after
-const DOWN_MS = 6_000; // a server that went down is back after this
-const LOOK_MS = 40; // between two looks whether somebody who was signed out still is let in
-const LOOKED_MS = 2_500; // for so long after the ending
-const HONOURED_MAX_MS = 1_000; // behaviour that is promised: an ending is seen everywhere within a second
-const PLANNED_MAX_S = 2; // the longest a planned failover may refuse
-const SLICE_MS = 100; // a slice of time with a refusal in it counts as refused
+const DOWN_MS = 6_000; // until a failed server is back
+const LOOK_MS = 40; // between two requests of a signed-out user
+const LOOKED_MS = 2_500; // the time after the ending to check
+const HONOURED_MAX_MS = 1_000; // promised: every edge sees an ending within a second
+const PLANNED_MAX_S = 2; // the longest time of refusals in a planned failover
+const SLICE_MS = 100; // a slice of time with a refusal counts as refused
 const [OK, DEADLINE_EXCEEDED, NOT_FOUND, UNAVAILABLE] = [0, 4, 5, 14];
 const CALL_MS = 8_000;
 
-/** A connection to a session service that is made again when it breaks. */
+/** A connection to a session service; connects again when it breaks. */
 export class Caller {
   constructor(url) {
     this.url = url;
@@ -63,7 +64,7 @@ export const creation = (issuer, sub) => Buffer.concat([
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
 
-/** The status of one question at an edge; 0 when nobody answers. */
+/** The status of a request to an edge; 0 without an answer. */
 function at(edge, cookie) {
   return new Promise((resolve) => {
     const request = http.get(`${edge}/api/auth/me`, { agent, timeout: CALL_MS, headers: { cookie, accept: 'application/json' } }, (response) => {
@@ -73,7 +74,7 @@ function at(edge, cookie) {
   });
 }
 
-/** Does something so many times a second until stopped; what is under way then is waited for. */
+/** Calls something at a rate until stopped, and then waits for open calls. */
 export function repeat(perSecond, does) {
   const under = new Set();
   let due = performance.now();
@@ -94,7 +95,7 @@ export function repeat(perSecond, does) {
 
 const pick = (list) => list[Math.floor(Math.random() * list.length)];
 
-/** Seconds in which something was refused, in slices. */
+/** Seconds with refusals, in slices. */
 const refusedSeconds = (times) => new Set(times.map((time) => Math.floor(time / SLICE_MS))).size * SLICE_MS / 1_000;
 
 async function signedIn(stack, number) {
@@ -109,7 +110,7 @@ async function round({ stack, callers, topology, kind }) {
   for (let number = 0; number < PEOPLE; number += 1) people.push(await signedIn(stack, number));
   const staying = people.slice(0, PEOPLE / 2);
   const seen = { refusedReads: [], refusedCalls: [], refusedOf: {}, odd: [], signedOut: 0, honoured: 0 };
-  const created = new Map(); // id → 'there', 'ended', or 'unknown' once an ending was not answered
+  const created = new Map(); // id → 'there', 'ended', or 'unknown' after an ending without an answer
 
   const reading = repeat(READS_PER_S, async (number) => {
     const began = performance.now();
@@ -140,7 +141,7 @@ async function round({ stack, callers, topology, kind }) {
       status = (await caller.call('EndSession', field(1, id))).status;
       if (status === OK) created.set(id, 'ended');
     }
-    if ([UNAVAILABLE, DEADLINE_EXCEEDED].includes(status)) { // a call that waited for the master in vain is refused too
+    if ([UNAVAILABLE, DEADLINE_EXCEEDED].includes(status)) { // a call that waited for the master and failed is refused too
       seen.refusedCalls.push(began);
       const of = `${method} ${number % callers.length + 1}`;
       seen.refusedOf[of] = (seen.refusedOf[of] ?? 0) + 1;
@@ -177,7 +178,7 @@ async function round({ stack, callers, topology, kind }) {
   await Promise.all(looking);
   await topology.settled();
 
-  // What is there when all is well again.
+  // The sessions after the recovery.
   const found = async (id) => {
     for (;;) {
       const { status } = await callers[0].call('GetSession', field(1, id));
@@ -198,7 +199,7 @@ async function round({ stack, callers, topology, kind }) {
   };
 }
 
-/** Rounds of one kind of failover of one topology; gives what each cost. */
+/** Runs rounds of one kind of failover of one topology, and returns the cost of each. */
 export async function failovers({ topology: which, kind, rounds = 1, profile = 'debug', onRound = () => {} }) {
   const topology = await startTopology(which);
   let stack;
@@ -219,7 +220,7 @@ export async function failovers({ topology: which, kind, rounds = 1, profile = '
   }
 }
 
-/** What is not as it has to be. Times are checked by the command alone: they are figures of a machine at a moment. */
+/** The faults of a result. Only the command checks times, because they depend on the machine. */
 export const complaints = (results) => results.flatMap(({ lost, undone, signedOut, honoured, odd }) => [
   lost > 0 && `${lost} acknowledged sessions lost`, undone > 0 && `${undone} endings undone`, signedOut > 0 && `people were signed out ${signedOut} times`,
   honoured > HONOURED_MAX_MS && `an ended session was honoured for ${Math.round(honoured)} ms`, odd.length > 0 && `odd answers: ${[...new Set(odd)].join(', ')}`,

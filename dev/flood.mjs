@@ -1,5 +1,5 @@
-// `make flood`: the edge under every attack at once, under the memory limit of the shipped pod, while other people sign in and read
-// pages. Ends by itself, with a table of what they noticed.
+// `make flood`: runs every attack on the edge at once, within the memory limit of the shipped pod, while other users
+// sign in and read pages. Ends with a table of the effect on them.
 //
 //   node dev/flood.mjs [--seconds 60] [--only calls,trickles,bombs,still,idle,status] [--profile debug|release]
 import http from 'node:http';
@@ -20,22 +20,22 @@ const DEPLOYMENT = join(ROOT, 'k8s/base/edge/deployment.yaml');
 const SETTINGS = join(ROOT, 'k8s/base/edge/settings.env');
 const VISITORS = 6;
 const THINKING_MS = 50; // between two pages of one visitor
-const BEGIN_MS = 1_500; // the attackers are there before anybody is measured
-const LOOK_MS = 50; // how much memory there is
-const LARGEST_MS = 1_000; // the slowest answer in a hundred
+const BEGIN_MS = 1_500; // attackers start before the measurement
+const LOOK_MS = 50; // between two reads of the memory in use
+const LARGEST_MS = 1_000; // limit for 99 of 100 answers
 const LOG_BYTES_A_SECOND = 2 * 1024 * 1024; // 1,000 records and 1,000 warnings of 1 KiB: crates/chassis/src/logs/rate.rs
 
 const PIECE = Buffer.alloc(1024 * 1024, 'a');
 const PIECES = 64;
 
-/** An answer as fast as it is taken. */
+/** An endless answer, as fast as the client reads. */
 function large(request, response) {
   request.resume();
   const pieces = function* all() { for (let at = 0; at < PIECES; at += 1) yield PIECE; };
   return Readable.from(pieces()).on('error', () => {}).pipe(response.on('error', () => {}));
 }
 
-/** An application behind the edge. Below /hang/ it reads nothing and never answers; elsewhere it reads all of what it is sent. */
+/** An application behind the edge. Below /hang/ it neither reads nor answers; elsewhere it reads whole requests. */
 export async function application() {
   const server = http.createServer((request, response) => {
     if (request.url.startsWith('/hang/')) return undefined;
@@ -60,7 +60,7 @@ export function routes(folder, upstream) {
   return file;
 }
 
-/** What one visitor does until `until`: signs in, reads pages and the profile, signs in anew. */
+/** One user until `until`: signs in, reads pages and the profile, signs in again. */
 async function visit(stack, account, until, noticed) {
   const timed = async (what, does) => {
     const begun = performance.now();
@@ -119,7 +119,7 @@ async function readLog(stack) {
 /** The limits of the shipped pod. */
 const shippedLimits = () => Object.fromEntries([...readFileSync(SETTINGS, 'utf8').matchAll(/^(EDGE_MAX_\w+|EDGE_\w+_SHARE)=(.*)$/gm)].map(([, name, value]) => [name, value]));
 
-/** Seconds of processor time a process has taken. */
+/** CPU time of a process in seconds. */
 export function processorSeconds(pid) {
   const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '').split(' ').slice(11, 13);
   return (Number(user) + Number(system)) / 100;
@@ -127,7 +127,7 @@ export function processorSeconds(pid) {
 
 export const quantile = (sorted, part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Infinity;
 
-/** Runs all of it for so long and gives what others noticed and what the edge took. */
+/** Runs the attacks, and returns their effect on other users and the edge's use of resources. */
 export async function flood({ seconds = 60, only = Object.keys(ATTACKS), profile = 'debug', limit = shippedLimit(DEPLOYMENT) } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-flood-'));
   const upstream = await application();
@@ -162,7 +162,7 @@ export async function flood({ seconds = 60, only = Object.keys(ATTACKS), profile
   }
 }
 
-/** What is not as it has to be. */
+/** The faults of a result. */
 export function complaints({ answered, failed, signIns, peak, limit, lives, attackersLived, seconds, log }) {
   const mib = (bytes) => `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
   return [
@@ -170,8 +170,8 @@ export function complaints({ answered, failed, signIns, peak, limit, lives, atta
     !attackersLived && 'the attackers gave up',
     peak >= limit && `it took ${mib(peak)} of ${mib(limit)}`,
     log.bytes > LOG_BYTES_A_SECOND * seconds && `it wrote ${mib(log.bytes / seconds)} of log a second`,
-    answered === 0 && 'nobody was answered',
-    signIns === 0 && 'nobody signed in',
+    answered === 0 && 'no request was answered',
+    signIns === 0 && 'no user signed in',
     failed.length > 0 && `${failed.length} failed, the first: ${failed.slice(0, 3).join(' | ')}`,
   ].filter(Boolean);
 }
@@ -188,7 +188,7 @@ if (import.meta.filename === process.argv[1]) {
     'processor time of the edge': `${result.spent.edge.toFixed(1)} s`, 'of the attackers': `${result.spent.attackers.toFixed(1)} s`,
   };
   for (const [what, value] of Object.entries(rows)) process.stdout.write(`${what.padEnd(33)} ${value}\n`);
-  // A time is a figure of this machine at this moment: it is checked here and not in the tests.
+  // Times depend on the machine: only this command checks them, not the tests.
   const wrong = [...complaints(result), ...(result.p99 >= LARGEST_MS ? [`p99 is ${Math.round(result.p99)} ms`] : [])];
   for (const complaint of wrong) process.stdout.write(`wrong: ${complaint}\n`);
   process.exitCode = wrong.length === 0 ? 0 : 1;

@@ -1,4 +1,4 @@
-// `make gen`: writes generated code, the tables of settings and the page of performance again. `--check` fails when anything was out of date.
+// `make gen`: writes all generated files again. `--check` fails if one was out of date.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ const GENERATED = ['proto/src/gen', 'auth-edge/src/gateway/ext_authz/gen', 'web/
 const check = process.argv.includes('--check');
 const say = (text) => process.stdout.write(`${text}\n`);
 
-/** Names and contents' hashes of all generated files. */
+/** The names and content hashes of all generated files. */
 function snapshot() {
   const files = GENERATED.filter((path) => existsSync(join(ROOT, path)));
   const names = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...files], { cwd: ROOT, encoding: 'utf8' });

@@ -1,13 +1,13 @@
-// `make images`: the container images, built from programs built on this machine; no registry is used.
+// `make images`: builds the container images from programs of this machine, without a registry.
 //
-//   node dev/images.mjs                         all four
-//   node dev/images.mjs --only edge,web         some
-//   node dev/images.mjs --arch arm64            of programs for another architecture (the development provider stays this machine's)
-//   node dev/images.mjs --again                 the programs are those of the last time
-//   node dev/images.mjs --default               the other way: everything inside containers, as docker build does it
+//   node dev/images.mjs                         all four images
+//   node dev/images.mjs --only edge,web         some images
+//   node dev/images.mjs --arch arm64            programs for another architecture (not the development provider)
+//   node dev/images.mjs --again                 uses the programs of the last build
+//   node dev/images.mjs --default               builds everything inside containers, as docker build does
 //
-// IMAGE_TAG names the tag (dev); CARGO_PROFILE=dev compiles faster, for tests. SOURCE_DATE_EPOCH is the time written on files and images: the last commit's. The last lines say what
-// was built, one JSON object each: name, id, bytes, layers. Bills of materials: `make sbom`.
+// IMAGE_TAG names the tag (dev); CARGO_PROFILE=dev compiles faster, for tests. SOURCE_DATE_EPOCH is the time of files
+// and images (the last commit). Prints a JSON object for each image: name, id, bytes, layers. Bills: `make sbom`.
 import { cpSync, existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -20,7 +20,7 @@ import { buildWeb, checkTools, installPackages, Problem, run } from './lib/build
 import { buildImage, builderPlatform, findBuilder, inspectImage } from './lib/containers.mjs';
 import { ROOT } from './stack.mjs';
 
-const MAX_BYTES = 20 * 1000 * 1000; // what a program may weigh
+const MAX_BYTES = 20 * 1000 * 1000; // the largest program allowed
 const { values } = parseArgs({
   options: {
     only: { type: 'string', default: IMAGES.join(',') },
@@ -33,7 +33,7 @@ const wanted = values.only.split(',');
 const stage = join(ROOT, 'target/images', values.arch);
 const say = (text) => process.stderr.write(`${text}\n`);
 
-/** What is built on this machine, by the stage of the Containerfile in whose place it goes. */
+/** The builds of this machine, by the stage of the Containerfile that each replaces. */
 const PARTS = {
   programs: { of: ['edge', 'session-svc', 'web'], make: programs },
   pages: { of: ['web'], make: pages },
@@ -45,7 +45,7 @@ async function programs(folder) {
   const env = { ...process.env, CARGO_TARGET_DIR: resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target') };
   const parts = { 'web-server': ['web'], services: ['edge', 'session-svc'] };
   for (const which of Object.keys(parts).filter((part) => parts[part].some((name) => wanted.includes(name)))) {
-    say(`building ${which} for ${values.arch} (the first time this takes many minutes)`);
+    say(`building ${which} for ${values.arch} (takes many minutes the first time)`);
     await run('dev/images/programs.sh', [which, values.arch, to], { env, quiet: true });
   }
   await run('dev/images/programs.sh', ['authorities', to], { quiet: true });
@@ -53,7 +53,7 @@ async function programs(folder) {
     const name = basename(program);
     if (!isStatic(program)) throw new Problem(`${name} is not static, so it would not start in an empty image`);
     const { size } = statSync(program);
-    if (size > MAX_BYTES && process.env.CARGO_PROFILE !== 'dev') throw new Problem(`${name} weighs ${(size / 1e6).toFixed(1)} MB; a program may weigh ${MAX_BYTES / 1e6} MB`);
+    if (size > MAX_BYTES && process.env.CARGO_PROFILE !== 'dev') throw new Problem(`${name} has ${(size / 1e6).toFixed(1)} MB; a program may have ${MAX_BYTES / 1e6} MB`);
   }
 }
 
@@ -84,7 +84,7 @@ async function onThisMachine() {
 
 try {
   const unknown = wanted.filter((name) => !IMAGES.includes(name));
-  if (unknown.length > 0) throw new Problem(`no image is called ${unknown.join(', ')}; there are ${IMAGES.join(', ')}`);
+  if (unknown.length > 0) throw new Problem(`unknown images ${unknown.join(', ')}; there are ${IMAGES.join(', ')}`);
   if (!findBuilder()) throw new Problem('make images needs podman, buildah or docker (Debian: apt-get install podman)');
   if (!values.default) checkTools();
   const { contexts, args } = values.default ? { contexts: {}, args: {} } : await onThisMachine();
@@ -96,7 +96,7 @@ try {
     await buildImage({
       file: 'Containerfile', context: '.', target: name, tag, contexts, epoch: sourceEpoch(), quiet: true,
       args: { ...args, ...builderPlatform() }, labels: revision && { 'org.opencontainers.image.revision': revision },
-      cache: values.default, // what stands in the place of a stage might be taken for what stood there before
+      cache: values.default, // a cache might hold an earlier replacement of a stage
       platform: name === 'dev-idp' && !values.default ? undefined : `linux/${values.arch}`,
     });
     built.push(await inspectImage(tag));

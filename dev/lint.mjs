@@ -1,5 +1,5 @@
 // `make lint`: formatting, clippy, arrows between modules, dependencies, proto and web lint, generated files.
-// Runs all of it, what compiles beside what does not, and names what failed.
+// Runs all checks, those that compile next to the others, and names the failed ones.
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,9 +11,9 @@ import { ROOT } from './stack.mjs';
 const say = (text) => process.stdout.write(`\n== ${text}\n`);
 const web = join(ROOT, 'web');
 const ADVISORIES = join(ROOT, '.cache/advisory-db'); // deny.toml names it too
-const FETCH_LIMIT_MS = 60_000; // a few megabytes; where nothing answers, lint goes on
+const FETCH_LIMIT_MS = 60_000; // a few megabytes; without an answer lint continues
 
-/** Runs a command. Resolves with whether it succeeded, and what it printed. */
+/** Runs a command. Resolves with its success and its output. */
 function output(command, args, { cwd = ROOT, env = process.env, timeout } = {}) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd, env, timeout, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -31,13 +31,13 @@ async function passes(command, args, options) {
   return passed;
 }
 
-/** Says that nothing is known, which is not the same as nothing being wrong: a release asks for verdicts (ADVISORIES=required). */
+/** Reports a missing verdict, which is not a success: a release needs verdicts (ADVISORIES=required). */
 function unjudged(what) {
   process.stdout.write(`NOT JUDGED: ${what}.\n`);
   return process.env.ADVISORIES !== 'required';
 }
 
-/** cargo-deny. Advisories are a repository of its own: where it cannot be fetched, an earlier copy counts, and without one lint says so. */
+/** cargo-deny. Advisories come from a Git repository: without it an earlier copy applies; else no verdict. */
 async function dependencies() {
   const program = await packagedTool('cargo-deny', say);
   const deny = (...args) => passes(program, ['--locked', ...args]);
@@ -48,7 +48,7 @@ async function dependencies() {
   return (await deny('--offline', 'check', 'advisories')) && passed;
 }
 
-/** Advisories about the packages of every lock file, by the audit service of the registry. A registry that does not answer gives no verdict. */
+/** Advisories of the registry's audit service for the packages of every lock file; without an answer, no verdict. */
 async function npmAdvisories() {
   const lockFiles = execFileSync('git', ['ls-files', '--', '*package-lock.json'], { cwd: ROOT, encoding: 'utf8' }).trim().split('\n');
   const counts = await Promise.all(lockFiles.map(async (lock) => {
@@ -82,7 +82,7 @@ const OTHERS = [
   ['proto: nothing that breaks callers', () => passes('npm', ['run', '--silent', 'breaking:proto'], { cwd: web })],
 ];
 
-/** This one compiles and writes what others read. */
+/** This check compiles, and writes files that others read. */
 const LAST = [['generated files', () => passes(process.execPath, ['dev/gen.mjs', '--check'])]];
 
 checkTools();

@@ -1,5 +1,4 @@
 // Writes docs/metrics.md, docs/objectives.md, the dashboard and the rules of the objectives from dev/monitoring.
-// `make gen` does it too.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -24,7 +23,6 @@ function between(file, made) {
   writeFileSync(file, `${text.slice(0, begin)}${BEGIN}\n\n${made}\n${text.slice(end)}`);
 }
 
-/** Writes all of it. */
 export async function writeMonitoring(say = () => {}) {
   const source = await monitoring(say);
   const rules = objectiveRules(source);

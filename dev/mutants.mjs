@@ -1,9 +1,9 @@
-// `make mutants`: runs cargo-mutants on the modules of .cargo/mutants.toml. It changes operators, match arms and whole functions, and expects a test to fail.
+// `make mutants`: cargo-mutants changes operators, match arms and functions in the modules of .cargo/mutants.toml.
 //
-//   node dev/mutants.mjs --shard 0/40                             a sample, about half an hour on two cores
-//   node dev/mutants.mjs --file auth-edge/src/values/path.rs      one module
-//   node dev/mutants.mjs --in-diff change.patch                   what a change touches
-//   node dev/mutants.mjs                                          every module, a night
+//   node dev/mutants.mjs --shard 0/40                             a sample, half an hour on two cores.
+//   node dev/mutants.mjs --file auth-edge/src/values/path.rs      one module.
+//   node dev/mutants.mjs --in-diff change.patch                   the lines of a change.
+//   node dev/mutants.mjs                                          every module, a night; each must fail a test.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { ROOT } from './stack.mjs';
 
 const PLACE = join(ROOT, 'target/mutants');
 
-/** By package: its folder, and the targets whose tests have to fail. Tests that only wait (failovers, killed processes) are left out. */
+/** By package: its folder, and the targets whose tests have to fail; without those that mostly wait (failovers). */
 const PACKAGES = {
   'auth-edge': { folder: 'auth-edge', targets: ['--lib', '--test', 'product'] },
   'session-svc': { folder: 'session-svc', targets: ['--lib', '--test', 'service'] },

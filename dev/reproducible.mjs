@@ -1,5 +1,5 @@
-// `make reproducible`: builds both programs and the web app twice from the last commit, about a quarter of an hour on two cores, and
-// compares every byte. The two builds differ in what must not matter: folder, cargo home, time zone, language, file mode mask, jobs.
+// `make reproducible`: builds both programs and the web app twice from the last commit (15 minutes on two cores) and
+// compares every byte. Folder, cargo home, time zone, language, file mode mask and jobs differ and must not matter.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { sourceEpoch } from './images/source.mjs';
 import { checkTools, run } from './lib/build.mjs';
 import { ROOT } from './stack.mjs';
 
-const COMMIT = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).trim(); // another commit may come meanwhile
+const COMMIT = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).trim(); // HEAD may move meanwhile
 const EPOCH = sourceEpoch();
 const WORK = mkdtempSync(join(tmpdir(), 'vestibule-reproducible-'));
 const BUILDS = [
@@ -27,7 +27,7 @@ function cargoHome(folder) {
   return folder;
 }
 
-/** Builds programs and pages in surroundings of their own; returns the digest of each file by its name. */
+/** Builds programs and pages in a separate environment; returns the digest of each file by name. */
 async function build({ folder, umask, env }) {
   const [source, to] = [join(WORK, folder, 'source'), join(WORK, folder, 'out')];
   mkdirSync(source, { recursive: true });

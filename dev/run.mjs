@@ -1,8 +1,8 @@
-// `make run` and `make run-redis`: builds what changed, starts everything on loopback, prints one URL, stops all of it on Ctrl-C.
-// A process that is killed is started again; one that keeps ending stops the rest, with its last words.
+// `make run` and `make run-redis`: builds changes, starts everything on loopback, prints one URL, stops on Ctrl-C. It
+// restarts a killed process; if one keeps ending, it prints its last output and stops the others.
 //
-// What it keeps lies in .run/ (VESTIBULE_RUN_DIR): secrets (0600), the session store, the provider's sign-ins, logs.
-// Settings of the services (EDGE_*, SESSION_*, OIDC_*) in the environment reach them; the addresses below move with theirs.
+// .run/ (VESTIBULE_RUN_DIR) keeps secrets (0600), the session store, the provider's sign-ins and logs. The services
+// receive their settings (EDGE_*, SESSION_*, OIDC_*) of the environment; the addresses below follow them.
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
@@ -17,7 +17,7 @@ const redis = process.argv.includes('--redis');
 const command = redis ? 'make run-redis' : 'make run';
 const runDir = resolve(ROOT, process.env.VESTIBULE_RUN_DIR || '.run');
 
-// [process port, what it is, the setting that moves it, default]
+// [process port, description, setting that changes it, default]
 const ADDRESSES = [
   [redis ? 'url' : 'edge', redis ? 'the balancer before the edges' : 'the edge', 'EDGE_LISTEN', 3000],
   ['edgeAdmin', 'the edge, admin', 'EDGE_ADMIN_LISTEN', 9300],
@@ -39,7 +39,7 @@ const ADDRESSES = [
 const started = Date.now();
 const say = (text) => process.stdout.write(`[${((Date.now() - started) / 1000).toFixed(1).padStart(5)} s] ${text}\n`);
 
-/** The ports to use, after every taken or senseless one was named. */
+/** The ports to use; throws with the names of all taken or invalid ones. */
 async function choosePorts() {
   const ports = {};
   const wrong = [];
@@ -63,7 +63,7 @@ async function choosePorts() {
   return ports;
 }
 
-/** Secrets of this machine, made once so that sessions outlive a restart. */
+/** Secrets of this machine; they stay the same, so that sessions outlive a restart. */
 function secrets() {
   const file = join(runDir, 'secrets.json');
   mkdirSync(runDir, { recursive: true, mode: 0o700 });
@@ -90,7 +90,7 @@ function welcome(stack) {
   return lines.join('\n');
 }
 
-/** Errors of the services are shown here as well as in their logs. */
+/** Prints errors of the services, which are also in their logs. */
 function showErrors(name, line) {
   if (/"level":"ERROR"|panicked at|^Error/i.test(line)) process.stdout.write(`${name}: ${line.slice(0, 2000)}\n`);
 }

@@ -1,6 +1,6 @@
-// `make sbom`: what the images are made of, as CycloneDX bills of materials in target/sbom: one for each program and for the pages;
-// licences.md, which lists the licence of everything in them, and licences/, the texts as the images carry them.
-// The same source gives the same files: they carry the time of SOURCE_DATE_EPOCH, or of the last commit.
+// `make sbom`: writes CycloneDX bills of materials of the images to target/sbom, for each program and the pages.
+// Also licences.md with the licence of each component, and licences/ with the texts that the images contain.
+// The same source gives the same files: they have the time of SOURCE_DATE_EPOCH or of the last commit.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ const output = (command, args, cwd = ROOT) => execFileSync(command, args, { cwd,
 
 /** The folder of a crate's source, downloaded by cargo. */
 function downloaded(name, version) {
-  const asking = join(WORK, 'asking'); // a package that needs it, for cargo downloads no other way
+  const asking = join(WORK, 'asking'); // a package that depends on it, as cargo downloads only dependencies
   mkdirSync(join(asking, 'src'), { recursive: true });
   writeFileSync(join(asking, 'src/lib.rs'), '');
   writeFileSync(join(asking, 'Cargo.toml'), `[package]\nname = "asking"\nedition = "2021"\n[dependencies]\n${name} = "=${version}"\n`);
@@ -29,8 +29,8 @@ function downloaded(name, version) {
 }
 
 /**
- * The bill of an npm package by its lock file, without the tools of development. npm's own `--omit dev` leaves out what is also a peer
- * of such a tool, React among it.
+ * The bill of an npm package from its lock file, without development tools. npm's `--omit dev` also leaves out peer
+ * dependencies of such a tool, such as React.
  */
 function ofPackages(folder) {
   const all = JSON.parse(output('npm', ['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only'], join(ROOT, folder)));
@@ -41,7 +41,7 @@ function ofPackages(folder) {
   return JSON.stringify({ ...all, components, dependencies });
 }
 
-/** Writes a bill without the number and the time of this run: the same source gives the same bill. */
+/** Writes a bill without the serial number and time of this run: the same source gives the same bill. */
 function write(name, text) {
   const { serialNumber: _, ...bill } = JSON.parse(text);
   bill.metadata.timestamp = new Date(Number(sourceEpoch()) * 1000).toISOString();

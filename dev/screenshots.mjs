@@ -1,4 +1,4 @@
-// `make screenshots`: the pictures of the documents, taken from the real stack with Debian's Chromium.
+// `make screenshots`: takes the pictures of the documents from the real stack with Debian's Chromium.
 import { join } from 'node:path';
 
 import { buildServices, buildWeb, checkTools, installPackages, run } from './lib/build.mjs';

@@ -1,18 +1,18 @@
-// The whole product on loopback, for `make run`, the browser tests, the benchmark and any other test that wants it real.
+// The whole product on loopback, for `make run`, the browser tests, the benchmark and other tests of real programs.
 //
 //   import { startStack } from '../dev/stack.mjs';
-//   const stack = await startStack({ accessTokenTtl: 5 });       // every option has a default, see startStack below
-//   stack.edgeUrl                      'http://127.0.0.1:41123'  the URL to open (a balancer's, when there are several edges)
-//   stack.issuer, stack.accounts       the provider and who can sign in: [{name, email, password}, …]
-//   stack.sessionUrls                  ['http://127.0.0.1:41125'] gRPC of each session service
-//   stack.adminUrls                    {edge: 'http://127.0.0.1:…', session: …}: /livez /readyz /metrics of each process
-//   await stack.restart('session', 'SIGKILL')   ends it with that signal (SIGTERM when left out), starts it again, waits until ready
-//   await stack.kill('edge', 'SIGKILL')         ends it and leaves it down: {code, signal}; `await stack.start('edge')` brings it back
-//   stack.pid('edge'), stack.logs('edge')       process id; the last 64 KiB it wrote
-//   await stack.stop()                          ends everything; also removes the temporary folder
+//   const stack = await startStack({ accessTokenTtl: 5 });       // every option has a default.
+//   stack.edgeUrl                      'http://127.0.0.1:41123'  the URL to open (of a balancer with several edges).
+//   stack.issuer, stack.accounts       provider and accounts: [{name, email, password}, …].
+//   stack.sessionUrls                  ['http://127.0.0.1:41125'] gRPC of each session service.
+//   stack.adminUrls                    {edge: 'http://127.0.0.1:…', session: …}: /livez /readyz /metrics.
+//   await stack.restart('session', 'SIGKILL')   sends a signal (default SIGTERM), restarts it, waits until ready.
+//   await stack.kill('edge', 'SIGKILL')         ends it: {code, signal}; stack.start('edge') restarts it.
+//   stack.pid('edge'), stack.logs('edge')       process ID; the last 64 KiB of output.
+//   await stack.stop()                          ends everything and removes the temporary folder.
 //
-// Processes are called idp, idp-2, session, session-2, …, edge, edge-2, …, redis. The programs are taken from
-// ${CARGO_TARGET_DIR:-target}/debug and must have been built. No child outlives the process that called startStack.
+// Process names are idp, idp-2, session, session-2, …, edge, edge-2, …, redis. The programs must exist in
+// ${CARGO_TARGET_DIR:-target}/debug. No child outlives the process that called startStack.
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -36,49 +36,50 @@ export function binary(name, profile = 'debug') {
 
 /**
  * @param {object} [options]
- * @param {number} [options.edges] edges (1); with more, a balancer stands before them
- * @param {number} [options.sessionServices] session services (1)
- * @param {string} [options.publicUrl] the address browsers use, where another proxy stands before the edge (edge's own)
- * @param {string} [options.host] the name in the edge's own address (127.0.0.1); as `localhost` it is another site than the provider
- * @param {boolean} [options.tls] the edge speaks TLS, with a certificate made for this stack (no); needs openssl
- * @param {string} [options.store] SESSION_STORE; 'file:' alone takes a temporary file, 'redis' starts a Redis of its own ('file:')
- * @param {number} [options.accessTokenTtl] seconds an access token of the provider lives (300)
- * @param {object} [options.provider] OIDC_* of a provider that runs already, for both services: none is started
- * @param {boolean} [options.secondProvider] two providers, listed in a file: `main`, which is the default and called idp here, and
- *   `other`, called idp-2 (no)
- * @param {string} [options.clientAuth] client authentication method at the provider (client_secret_basic); for private_key_jwt
- *   the edge publishes the keys, and edgeEnv and sessionEnv say where they are
- * @param {string[]} [options.resources] resources the provider issues access tokens for (none)
- * @param {string} [options.machineClient] a client at the provider that gets tokens for itself, with `secrets.client` (none)
- * @param {number} [options.people] people of a crowd that can sign in at the provider too (0)
- * @param {number} [options.groups] groups that each of the crowd is in (0)
- * @param {string} [options.providerLog] file where the provider writes down what it granted (none)
- * @param {string} [options.disabledFile] file of accounts the provider has disabled, a line each (none)
- * @param {object} [options.edgeEnv] further settings of every edge, by variable name
- * @param {object} [options.sessionEnv] further settings of every session service
- * @param {number} [options.readyMs] how long a process may take to become ready (60,000)
- * @param {object} [options.env] further environment by process name
- * @param {string[]} [options.redisArgs] further arguments of redis-server
- * @param {string} [options.routes] route table of the edges (dev/routes.toml)
- * @param {object} [options.ports] fixed ports by name: url, idp, redis, edge, edgeAdmin, edge-2, edge-2Admin, session, sessionAdmin, …; free ones otherwise
- * @param {object} [options.fronts] by name, the port where others reach a process, if something of the caller's stands before it
- * @param {object} [options.secrets] {edge, encryption, client}; random when left out
- * @param {string} [options.stateDir] where stores, secrets and logs live; a temporary folder, removed at the end, when left out
- * @param {object} [options.limits] bytes of memory by process name; the kernel kills a process that needs more (no limit). Needs root
- * @param {string} [options.profile] debug or release programs (debug)
- * @param {(name: string, ended: {code: number, signal: string}, log: string, start: () => Promise<{pid: number}>) => void} [options.onExit]
- *   called when a process ends that nobody ended; `start` starts it again and waits until it is ready
- * @param {(name: string, pid: number) => void} [options.onStart] called when a process is started, before it is ready
- * @param {(text: string) => void} [options.onStep] called with what is being started
- * @param {(name: string, line: string) => void} [options.onLine] gets every line the processes write
- * @param {boolean} [options.inheritSettings] let EDGE_*, SESSION_* and OIDC_* of the environment through (no); with an
- *   OIDC_ISSUER_URL among them no provider is started and the services use that one
+ * @param {number} [options.edges] edges (1); several get a balancer.
+ * @param {number} [options.sessionServices] session services (1).
+ * @param {string} [options.publicUrl] the address for browsers, if it is that of another proxy (edge's own).
+ * @param {string} [options.host] name in the edge's address (127.0.0.1); `localhost` makes it another site.
+ * @param {boolean} [options.tls] whether the edge uses TLS with a new certificate (no); needs openssl.
+ * @param {string} [options.store] SESSION_STORE ('file:'): 'file:' is a temporary file, 'redis' starts a new Redis.
+ * @param {number} [options.accessTokenTtl] lifetime of access tokens in seconds (300).
+ * @param {object} [options.provider] OIDC_* of a running provider for both services: starts none.
+ * @param {boolean} [options.secondProvider] two providers in a file: `main` (the default; process idp) and `other`
+ *   (process idp-2) (no).
+ * @param {string} [options.clientAuth] client authentication (client_secret_basic); for private_key_jwt the edge
+ *   publishes the keys, and edgeEnv and sessionEnv name their files.
+ * @param {string[]} [options.resources] resources for access tokens of the provider (none).
+ * @param {string} [options.machineClient] client that gets tokens for itself, with `secrets.client` (none).
+ * @param {number} [options.people] added users at the provider (0).
+ * @param {number} [options.groups] groups of each added user (0).
+ * @param {string} [options.providerLog] file for the provider's log of grants (none).
+ * @param {string} [options.disabledFile] file of disabled accounts, one a line (none).
+ * @param {object} [options.edgeEnv] more settings of every edge, by variable name.
+ * @param {object} [options.sessionEnv] more settings of every session service.
+ * @param {number} [options.readyMs] time for a process to become ready (60,000).
+ * @param {object} [options.env] more environment by process name.
+ * @param {string[]} [options.redisArgs] more arguments of redis-server.
+ * @param {string} [options.routes] route table of the edges (dev/routes.toml).
+ * @param {object} [options.ports] fixed ports: url, idp, redis, edge, edgeAdmin, edge-2, session, sessionAdmin, …
+ * @param {object} [options.fronts] ports of the caller's proxies in front of processes, by name.
+ * @param {object} [options.secrets] {edge, encryption, client} (random).
+ * @param {string} [options.stateDir] folder of stores, secrets and logs (a temporary one).
+ * @param {object} [options.limits] memory limits in bytes by process name; needs root (none).
+ * @param {string} [options.profile] debug or release programs (debug).
+ * @param {(name: string, ended: {code: number, signal: string}, log: string,
+ *   start: () => Promise<{pid: number}>) => void} [options.onExit]
+ *   called when a process ends unexpectedly; `start` restarts it and waits until it is ready.
+ * @param {(name: string, pid: number) => void} [options.onStart] called when a process starts, before it is ready.
+ * @param {(text: string) => void} [options.onStep] called with each step of the start.
+ * @param {(name: string, line: string) => void} [options.onLine] called with every line of output.
+ * @param {boolean} [options.inheritSettings] pass on EDGE_*, SESSION_* and OIDC_* of the environment (no); with an
+ *   OIDC_ISSUER_URL the services use that provider, and none is started.
  */
 export async function startStack(options = {}) {
   try {
     return await startOnce(options);
   } catch (error) {
-    // Another program took a port between its choice and its use: once more, with other ones.
+    // Another program took a port between its choice and its use: try other ports.
     if (options.ports || !/EADDRINUSE|[Aa]ddress (already )?in use|is taken; choose/.test(error.message)) throw error;
     return startOnce(options);
   }
@@ -87,7 +88,7 @@ export async function startStack(options = {}) {
 async function startOnce(options) {
   const { edges = 1, sessionServices = 1, store = 'file:', ports = {}, profile = 'debug', onStep = () => {} } = options;
   for (const program of ['auth-edge', 'session-svc']) {
-    if (!existsSync(binary(program, profile))) throw new Error(`${binary(program, profile)} is not there: run \`cargo build\` first`);
+    if (!existsSync(binary(program, profile))) throw new Error(`${binary(program, profile)} does not exist: run \`cargo build\` first`);
   }
   const stateDir = options.stateDir ?? mkdtempSync(join(tmpdir(), 'vestibule-'));
   mkdirSync(join(stateDir, 'logs'), { recursive: true });
@@ -143,7 +144,7 @@ async function startOnce(options) {
   const edgeSecret = secretFile('edge-secret', secrets.edge);
   const encryptionKey = secretFile('encryption-key', secrets.encryption);
 
-  // name → how to start it and how to see that it is ready
+  // name → how to start it and how to check that it is ready
   const plan = new Map();
   if (store === 'redis') {
     const keep = options.stateDir ? ['--appendonly', 'yes', '--dir', stateDir] : ['--appendonly', 'no'];
@@ -158,7 +159,7 @@ async function startOnce(options) {
     args: [
       join(ROOT, 'dev/idp/server.mjs'), '--port', String(ports[name]), `--client-secret=${secrets.client}`,
       '--redirect-uri', `${edgeUrl}/api/auth/callback${id ? `/${id}` : ''}`,
-      // As the README says and nothing else, so that what is sent and what people register are seen to be the same.
+      // Exactly as in the README, so that tests use the same values as users register.
       '--post-logout-redirect-uri', `${edgeUrl}/`,
       '--backchannel-logout-uri', `${edgeUrl}/api/auth/backchannel-logout`,
       ...(options.fronts?.[name] ? ['--issuer', front(name)] : []), '--people', String(options.people ?? 0), '--groups', String(options.groups ?? 0),
@@ -169,7 +170,7 @@ async function startOnce(options) {
       ...(options.machineClient ? ['--machine-client', options.machineClient] : []),
       '--state', join(stateDir, `${name}.json`),
     ],
-    env: certificate && { NODE_EXTRA_CA_CERTS: certificate.certificate }, // for its calls to the edge
+    env: certificate && { NODE_EXTRA_CA_CERTS: certificate.certificate }, // for calls to the edge
     ready: async () => (await probe(`${url(name)}/.well-known/openid-configuration`)).status === 200,
   });
   for (const name of sessionNames) {
@@ -207,8 +208,8 @@ async function startOnce(options) {
   }
 
   const running = new Map();
-  const groups = new Map(); // of processes with a limit of memory
-  const expected = new Set(); // processes somebody is ending on purpose
+  const groups = new Map(); // of processes with a memory limit
+  const expected = new Set(); // processes that the caller ends on purpose
   let balancer;
 
   async function start(name) {

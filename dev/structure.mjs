@@ -1,9 +1,9 @@
-// How the crates are made: rooms (a crate's outermost modules), and which of them knows which.
+// The structure of the crates: rooms (a crate's outermost modules) and their imports of each other.
 //
-//   node dev/structure.mjs           figures: lines, files, public items, arrows, circles, dependencies, settings
-//   node dev/structure.mjs --check   fails on a difference from dev/rooms.txt, on a circle of rooms or of more than three files, and on
-//                                    an error that a record takes by its outermost words
-//   node dev/structure.mjs --write   writes dev/rooms.txt, where a review sees a new arrow
+//   node dev/structure.mjs           prints figures of lines, files, items, arrows and circles.
+//   node dev/structure.mjs --check   fails on a difference from dev/rooms.txt, on a circle of rooms or of
+//                                    more than three files, and on errors in records without causes.
+//   node dev/structure.mjs --write   writes dev/rooms.txt, where reviewers see new arrows.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -13,9 +13,9 @@ import { ROOT } from './stack.mjs';
 const CRATES = ['auth-edge', 'session-svc', 'crates/chassis', 'crates/oidc', 'crates/provider-settings', 'crates/ssf', 'proto'];
 const PROGRAMS = ['auth-edge', 'session-svc'];
 const ROOMS = join(ROOT, 'dev/rooms.txt');
-const FILES_IN_CIRCLE_MAX = 3; // more are read together or not at all
+const FILES_IN_CIRCLE_MAX = 3; // a reader has to read the files of a circle together
 
-/** What is no code: raw texts, texts, characters, comments; whichever begins first. */
+/** Raw strings, strings, characters and comments: the first to begin. */
 const TEXTS = /r(#*)"[^]*?"\1|"(?:[^"\\]|\\[^])*"|'(?:[^'\\\n]|\\[^'\n]+|\\')'|\/\/.*|\/\*[^]*?\*\//g;
 
 const sources = (folder) => readdirSync(folder).sort().flatMap((name) => {
@@ -26,16 +26,16 @@ const sources = (folder) => readdirSync(folder).sort().flatMap((name) => {
 
 const isTest = (path) => /(^|\/|_)tests?(\.rs|\/)/.test(path);
 
-/** A file's code without comments, texts and the tests at its end. */
+/** A file's code without comments, strings and the tests at its end. */
 function code(path) {
   const text = readFileSync(path, 'utf8').split(/\n#\[cfg\(test\)\]\nmod \w+ \{/)[0];
   return text.replace(TEXTS, (found) => (found.startsWith('/') ? '' : '""'));
 }
 
-/** `%error` in a record's macro: its words alone, without the causes that `error = &error as &dyn Error` brings along. */
+/** `%error` in a record's macro: it writes no causes, unlike `error = &error as &dyn Error`. */
 const OUTERMOST_WORDS = /(?<=[(,{\s])%&?(?:\w+\.)*(?:error|err|cause)\b/g;
 
-/** The lines where a crate's records take errors so. */
+/** The lines of a crate with such errors. */
 function withoutCauses(crate) {
   return sources(join(ROOT, crate, 'src')).filter((path) => !isTest(path)).flatMap((path) => {
     const text = code(path);
@@ -43,7 +43,7 @@ function withoutCauses(crate) {
   });
 }
 
-/** The paths in a module's code that begin with crate, self or super: each as its names from the crate's root, braces taken apart. */
+/** The paths in a module's code from crate, self or super, as names from the crate's root, with braces expanded. */
 function paths(text, module) {
   const found = [];
   for (const { index, 0: start } of text.matchAll(/(?<![\w:])(?:crate::|self::|(?:super::)+)/g)) {
@@ -63,7 +63,7 @@ function paths(text, module) {
   return found;
 }
 
-/** A crate's files by module, each with the modules it knows. A re-export is a name, not an arrow: who uses it knows the module behind it. */
+/** A crate's files by module, each with the modules it uses. A re-export is no arrow: its users use the module. */
 function knowledge(crate) {
   const folder = join(ROOT, crate, 'src');
   const names = sources(folder).map((path) => relative(folder, path)).filter((path) => !isTest(path) && path !== 'main.rs');
@@ -84,7 +84,7 @@ function knowledge(crate) {
   return new Map([...uses].map(([module, { known }]) => [module, new Set(known.map((path) => moduleOf(path)).filter((other) => other !== module && other !== ''))]));
 }
 
-/** Rooms of a crate, each with the rooms it knows. */
+/** Rooms of a crate, each with the rooms it uses. */
 function arrows(crate) {
   const rooms = new Map();
   for (const [module, known] of knowledge(crate)) {
@@ -94,7 +94,7 @@ function arrows(crate) {
   return rooms;
 }
 
-/** The circles of a graph, each as the rooms on it. */
+/** The circles of a graph, each as a list of rooms. */
 function circles(rooms) {
   const reaches = (from) => {
     const seen = new Set();
@@ -118,12 +118,12 @@ function circles(rooms) {
   return [...found.values()];
 }
 
-/** One line for each room of a crate: the rooms it knows. */
+/** One line for each room of a crate: the rooms it uses. */
 const lines = (crate, rooms) => [...rooms].map(([room, known]) => [`${crate}: ${room} -->`, ...[...known.keys()].sort()].join(' ')).sort();
 
-/** The text of dev/rooms.txt for the sources as they are. */
+/** The text of dev/rooms.txt for the current sources. */
 function roomsText() {
-  const head = '# The rooms of each crate and the rooms each one knows. Written by `node dev/structure.mjs --write`, compared by `make lint`.';
+  const head = '# The rooms of each crate and the rooms they use. `node dev/structure.mjs --write` writes it, `make lint` compares it.';
   return `${[head, ...CRATES.flatMap((crate) => lines(crate, arrows(crate)))].join('\n')}\n`;
 }
 
@@ -138,7 +138,7 @@ function check() {
   wrong.push(...written.filter((line) => !present.includes(line)).map((line) => `dev/rooms.txt has: ${line}`));
   wrong.push(...present.filter((line) => !written.includes(line)).map((line) => `the sources have: ${line}`));
   for (const line of wrong) process.stderr.write(`${line}\n`);
-  if (wrong.length > 0) process.stderr.write('If an arrow is meant, run: node dev/structure.mjs --write\n');
+  if (wrong.length > 0) process.stderr.write('If you want the arrow, run: node dev/structure.mjs --write\n');
   else process.stdout.write(`${CRATES.length} crates, every arrow is in dev/rooms.txt, no circle, no record without an error's causes\n`);
   process.exitCode = wrong.length > 0 ? 1 : 0;
 }
@@ -149,7 +149,7 @@ function functions(text) {
   for (const { index } of text.matchAll(/\bfn \w+/g)) {
     let braces = 0;
     for (let at = index; at < text.length; at += 1) {
-      if (braces === 0 && text[at] === ';') break; // a trait's, without a body
+      if (braces === 0 && text[at] === ';') break; // of a trait, without a body
       if (text[at] === '{') braces += 1;
       else if (text[at] === '}' && (braces -= 1) === 0) {
         lengths.push(text.slice(index, at).split('\n').length);

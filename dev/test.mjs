@@ -1,12 +1,12 @@
-// `make test`: installs what the tests need, runs every suite and closes on a count.
+// `make test`: installs what the tests need, runs every suite and prints a count at the end.
 //
-//   node dev/test.mjs                       everything
-//   node dev/test.mjs --only web,python     some suites
-//   node dev/test.mjs --only providers --write-docs   writes the tables of docs/providers.md too
-//   node dev/test.mjs --install             only what the tests need and lint does not, which .ci/run begins beside lint
+//   node dev/test.mjs                       every suite.
+//   node dev/test.mjs --only web,python     some suites.
+//   node dev/test.mjs --only providers --write-docs   also writes docs/providers.md.
+//   node dev/test.mjs --install             only installs what lint does not need; .ci/run starts it next to lint.
 //
-// Each suite shows its runner's own output. A suite that ends badly or runs no test counts as a failure, so that nothing is
-// skipped silently. The last line is "N passed, N failed". What of a suite runs at once is below, under "how much at once".
+// Each suite shows its runner's own output. A suite that fails or runs no test counts as a failure, so no test is
+// skipped silently. The last line is "N passed, N failed". The section "how much at once" sets the parallelism.
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ import { ROOT } from './stack.mjs';
 
 const VENV = join(ROOT, '.cache/python');
 const PYTHON = join(VENV, 'bin/python');
-const SUITE_LIMIT_MS = 40 * 60_000; // a cold build on two cores fits; a hanging suite does not hold a machine for ever
+const SUITE_LIMIT_MS = 40 * 60_000; // a cold build on two cores fits; ends a hanging suite
 const scratch = mkdtempSync(join(tmpdir(), 'vestibule-test-'));
 const say = (text) => process.stdout.write(`\n== ${text}\n`);
 
@@ -30,14 +30,14 @@ const say = (text) => process.stdout.write(`\n== ${text}\n`);
 
 const works = (command, args = ['--version']) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
 
-/** Kustomize components came with version 3.7; what kubectl carried before is too old. */
+/** Kustomize components need version 3.7; older kubectl has older ones. */
 function canRender() {
   if (works('kustomize', ['version'])) return true;
   const { status, stdout } = spawnSync('kubectl', ['version', '--client', '--output=json'], { encoding: 'utf8' });
   return status === 0 && /"kustomizeVersion":\s*"v[4-9]/.test(stdout);
 }
 
-/** The module docs/integrations/nginx.conf loads. */
+/** The module that docs/integrations/nginx.conf loads. */
 const HEADERS_MORE = '/usr/lib/nginx/modules/ngx_http_headers_more_filter_module.so';
 
 const NEEDS = {
@@ -78,7 +78,7 @@ const NEEDS = {
 const outputOf = (command, args) => spawnSync(command, args, { encoding: 'utf8' }).stdout ?? '';
 const isInstallable = (name) => /Candidate: (?!\(none\))/.test(outputOf('apt-cache', ['policy', name]));
 
-/** Options that let one apt-get also see this release's backports, from the mirror in use; the machine's own sources stay as they are. */
+/** Options that let one apt-get use this release's backports from the current mirror; the sources stay the same. */
 async function withBackports(env) {
   const release = /^VERSION_CODENAME=(\w+)/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
   const targets = outputOf('apt-get', ['indextargets', '--format', '$(REPO_URI) $(CODENAME) $(COMPONENT)', 'Created-By: Packages']);
@@ -105,7 +105,7 @@ async function provide(needs) {
   const still = missing.filter((name) => !NEEDS[name].there());
   if (still.length > 0) {
     const lines = still.map((name) => (NEEDS[name].debian ? `  apt-get install ${NEEDS[name].debian.join(' ')}` : `  ${NEEDS[name].say}`));
-    throw new Problem(`The tests need what is not installed here:\n${lines.join('\n')}`);
+    throw new Problem(`The tests need these missing programs:\n${lines.join('\n')}`);
   }
 }
 
@@ -119,15 +119,15 @@ const providersFromNpm = () => installPackages('dev/tests/providers', say);
 
 // ---------------------------------------------------------------- how much at once
 
-// Most tests wait: for a lease, a failover, an idle timeout, a browser. So more of them run at once than there are cores.
+// Most tests wait: for a lease, a failover, an idle timeout, a browser. So more run at once than there are cores.
 const CORES = availableParallelism();
-const TESTS_AT_ONCE = 3 * CORES; // Rust tests; .config/nextest.toml names those that take the place of three
+const TESTS_AT_ONCE = 3 * CORES; // Rust tests; .config/nextest.toml lists those that count as three
 const FILES_AT_ONCE = 2 * CORES; // files of a node suite
 
-/** Files of node suites that run after the others and two at a time; and why. */
+/** Files of node suites that run after the others, two at a time, with the reason. */
 const SPARED_FILES = {
   'chaos.test.mjs': 'that everything is well again within seconds of a fault',
-  'failover.test.mjs': 'how long nobody is served while a master is replaced',
+  'failover.test.mjs': 'how long requests fail while a master is replaced',
   'flood.test.mjs': 'how long sign-ins take under attack',
   'pods.test.mjs': 'requests that are refused while pods are replaced',
   'redis-memory.test.mjs': 'memory of a pod',
@@ -136,12 +136,12 @@ const SPARED_FILES = {
   'slow-clients.test.mjs': 'memory, and how long others wait',
 };
 
-/** Files that take half a minute or more come first: one that began last would run on alone. */
+/** Files of half a minute or more run first: a long last one would run alone. */
 const LONG_FILES = ['redis-pods.test.mjs', 'chaos.test.mjs', 'recipe-needs.test.mjs', 'store-outage.test.mjs', 'unread-answers.test.mjs', 'device-bound.spec.mjs', 'screens.spec.mjs', 'states.spec.mjs'];
 
 // ---------------------------------------------------------------- running and counting
 
-/** Runs a command, shows its output, at its end where others run next to it, and gives it back with the exit code. */
+/** Runs a command and shows its output, at its end next to others. Returns the output and the exit code. */
 function stream(command, args, { isOneOfMany = false, ...options } = {}) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd: ROOT, ...options, stdio: ['ignore', 'pipe', 'pipe'], timeout: SUITE_LIMIT_MS });
@@ -160,11 +160,11 @@ function stream(command, args, { isOneOfMany = false, ...options } = {}) {
   });
 }
 
-const SAID_LINES = 20; // of what a failed suite says last, repeated under the summary
-const SAID_CHARS = 600; // of one of them
-const NO_NEWS = /^\s*(?:at |\d+: |\}|generatedMessage:|operator:|code: 'ERR_(?:ASSERTION|TEST_FAILURE)'|$)/; // of stacks and of assertions as objects
+const SAID_LINES = 20; // of a failed suite's last output, repeated under the summary
+const SAID_CHARS = 600; // of one line
+const NO_NEWS = /^\s*(?:at |\d+: |\}|generatedMessage:|operator:|code: 'ERR_(?:ASSERTION|TEST_FAILURE)'|$)/; // lines of stacks and of printed assertion objects
 
-/** What a runner says of its failed tests at the end of its output, from the line it begins with: each line once, without stacks. */
+/** A runner's report of failed tests at the end of its output: each line once, without stacks. */
 const saidOf = (output, begins) => {
   const at = output.lastIndexOf(begins);
   if (at < 0) return [];
@@ -178,7 +178,7 @@ async function cargo() {
   const nextest = await packagedTool('cargo-nextest', say);
   const { code, output } = await stream(nextest, ['nextest', 'run', '--workspace', '--color', 'never', `--test-threads=${TESTS_AT_ONCE}`]);
   const [, ran = 0, passed = 0, skipped = 0] = /^ +Summary \[.*\] (?:\d+\/)?(\d+) tests? run: (\d+) passed.*?, (\d+) skipped$/m.exec(output)?.map(Number) ?? [];
-  // an ignored test is one that did not run: it counts against the suite
+  // an ignored test did not run: it counts as a failure
   return { code, said: saidOf(output, '     Summary ['), passed, failed: ran - passed + skipped };
 }
 
@@ -191,7 +191,7 @@ async function nodeTests(cwd, folder, ending) {
   return { code: Math.max(...results.map(({ code }) => Math.abs(code))), said: results.flatMap(({ said }) => said), passed: total('passed'), failed: total('failed') };
 }
 
-/** Runs files in this order, so many at once; node's own runner would sort them. */
+/** Runs files in this order with a limit at once; node's own runner would sort them. */
 async function nodeFiles(cwd, files, atOnce) {
   const waiting = [...files];
   const results = [];
@@ -212,7 +212,7 @@ async function nodeFile(cwd, file) {
   return { code, said: saidOf(output, 'failing tests:\n'), passed: sum(tap, /^# pass (\d+)$/gm), failed };
 }
 
-/** Providers and applications; the tables of docs/providers.md are what the run found. */
+/** Providers and applications; the run's results make the tables of docs/providers.md. */
 async function providers() {
   const found = join(scratch, 'providers');
   process.env.PROVIDERS_RESULTS = found;
@@ -223,7 +223,7 @@ async function providers() {
     process.stdout.write('written: docs/providers.md\n');
     return result;
   }
-  process.stdout.write('the tables of docs/providers.md are not what this run found: `make providers` writes them\n');
+  process.stdout.write('docs/providers.md differs from this run: `make providers` writes it\n');
   return { ...result, failed: result.failed + 1 };
 }
 
@@ -245,7 +245,7 @@ async function unittest(folder) {
 
 // ---------------------------------------------------------------- the suites
 
-/** A step that several suites begin with, taken once: asked again, cargo would wait for whoever compiles something else meanwhile. */
+/** Runs a step of several suites once: a second cargo would wait for another compilation. */
 const once = (step) => {
   let taken;
   return () => (taken ??= step());
@@ -261,15 +261,15 @@ const provider = () => installPackages('dev/idp', say);
 const bills = () => run(process.execPath, ['dev/sbom.mjs'], { quiet: true });
 
 /**
- * The images as `make images` makes them, but for the profile of the programs: this one compiles in a third of the time. Begun while other suites wait,
- * with what these leave of the cores.
+ * The images as `make images` makes them, except for the programs' profile, which compiles in a third of the time.
+ * Starts while other suites wait, with the cores they leave.
  */
 const images = once(() => {
   process.env.IMAGE_TAG = 'test';
   return run('nice', ['-n', '10', process.execPath, 'dev/images.mjs'], { env: { ...process.env, CARGO_PROFILE: 'dev' }, quiet: true });
 });
 const beginImages = async () => {
-  if (IMAGES_BESIDE.every((name) => wanted.includes(name))) images().catch(() => {}); // whoever needs them hears then what is wrong with them
+  if (IMAGES_BESIDE.every((name) => wanted.includes(name))) images().catch(() => {}); // the suites that need them report the error
 };
 
 const examples = async () => {
@@ -279,13 +279,13 @@ const examples = async () => {
 
 const SUITES = [
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
-  { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
+  { name: 'web', what: 'web app: units, and a build within its size budget', prepare: [web], run: vitest },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
-  { name: 'product', what: 'both programs with a real provider, and under faults from seeds', needs: ['redis', 'valkey', 'faketime', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'product', what: 'both programs with a real provider, and with random faults', needs: ['redis', 'valkey', 'faketime', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
-  { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
+  { name: 'providers', what: 'real providers and applications, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
-  { name: 'docs', what: 'the documents as a site: every page has its place, every link leads somewhere', run: async () => { const { code } = await stream(process.execPath, ['dev/docs.mjs']); return { code, passed: Number(code === 0), failed: Number(code !== 0) }; } },
+  { name: 'docs', what: 'the documents as a site: every page has its place, every link works', run: async () => { const { code } = await stream(process.execPath, ['dev/docs.mjs']); return { code, passed: Number(code === 0), failed: Number(code !== 0) }; } },
   { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
@@ -298,22 +298,22 @@ const { values } = parseArgs({ options: { only: { type: 'string' }, install: { t
 const wanted = values.install ? [] : values.only?.split(',') ?? SUITES.map(({ name }) => name);
 const unknown = wanted.filter((name) => !SUITES.some((suite) => suite.name === name));
 if (unknown.length > 0) {
-  process.stderr.write(`no suite is called ${unknown.join(', ')}; there are ${SUITES.map(({ name }) => name).join(', ')}\n`);
+  process.stderr.write(`unknown suites ${unknown.join(', ')}; there are ${SUITES.map(({ name }) => name).join(', ')}\n`);
   process.exit(2);
 }
 
 /**
- * Suites without time limits of their own run next to others that mostly wait, in a process with low priority. Its output comes at its end.
- * Those that ask cargo for the services come first: later the images hold cargo's lock.
+ * Suites without time limits run next to others that mostly wait, in a process with low priority, which prints its
+ * output at its end. Those that need cargo run first: later the images hold cargo's lock.
  */
 const BESIDE = { first: 'rust', last: 'browser', suites: ['settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples'] };
 
-/** With these two among the suites, the images are made from the first one on. `make run`, which asks cargo for the services, comes before. */
+/** With both suites, the images start with the first one. `make run`, which needs cargo, runs before. */
 const IMAGES_BESIDE = ['product', 'pods'];
 
 const totals = [];
 
-/** Runs a suite and counts it; one that cannot run, or runs nothing, counts as a failure. */
+/** Runs a suite and counts it; a suite that cannot run, or runs no test, counts as a failure. */
 async function runSuite(suite) {
   say(`${suite.name}: ${suite.what}`);
   const begun = Date.now();
@@ -327,13 +327,13 @@ async function runSuite(suite) {
   }
   const ran = result.passed + result.failed;
   if (ran === 0 || (result.code !== 0 && result.failed === 0)) {
-    process.stdout.write(`${suite.name}: ${ran === 0 ? 'ran no test' : `its runner ended with code ${result.code}`}; this counts as a failure\n`);
+    process.stdout.write(`${suite.name}: ${ran === 0 ? 'ran no test' : `its runner exited with code ${result.code}`}; this counts as a failure\n`);
     result.failed += 1;
   }
   totals.push({ name: suite.name, ...result, seconds: Math.round((Date.now() - begun) / 1000) });
 }
 
-/** Begins these suites in another process; gives a function that waits for them, shows what they printed, and counts them. */
+/** Starts these suites in another process. Returns a function that waits for them, prints their output and counts. */
 async function besides(suites) {
   await pythonPackages(); // both processes need them
   const file = join(scratch, 'beside.json');
@@ -349,7 +349,7 @@ async function besides(suites) {
   };
 }
 
-/** Installs everything at once: registries and disks wait, not cores. */
+/** Installs everything at once: it mostly waits for registries and disks. */
 async function install() {
   await provide(Object.keys(NEEDS));
   const packages = ['dev/idp', 'dev/docs', 'dev/tests/providers', 'examples/session-api/typescript'].map((folder) => installPackages(folder, say));

@@ -59,7 +59,7 @@ export async function saturate({ url, headers = {}, pids, seconds, connections =
   };
 }
 
-/** h2load with a log of every request: the latency of each in milliseconds, and the CPU time of `pids` per request. */
+/** h2load with a log of every request: each latency in milliseconds, and the CPU time of `pids` per request. */
 export async function h2load({ url, headers = {}, pids = [], count, rate, seconds, clients = 16, streams = 1, http1 = false, data }) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-h2load-'));
   const log = join(folder, 'requests');

@@ -18,7 +18,7 @@ export function libfaketime() {
       // not for this architecture
     }
   }
-  throw new Problem('clocks cannot be set apart without libfaketime: apt-get install faketime');
+  throw new Problem('different clocks need libfaketime: apt-get install faketime');
 }
 
 export class Clocks {

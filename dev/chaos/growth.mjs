@@ -22,7 +22,7 @@ const COUNT = [
 export async function keyFigures(port) {
   const answer = await ask(port, `EVAL "${COUNT}" 0`);
   const [figures] = /\{.*\}/.exec(answer) ?? [];
-  if (!figures) throw new Error(`Redis does not say what it keeps: ${answer || 'no answer'}`);
+  if (!figures) throw new Error(`Redis does not report its keys: ${answer || 'no answer'}`);
   return JSON.parse(figures);
 }
 

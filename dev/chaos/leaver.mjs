@@ -1,5 +1,5 @@
-// A person whose account is disabled at the provider during the run. Their pages need no token, so only a
-// revalidation ends their sessions.
+// A user whose account the provider disables during the run. Their pages need no token, so only a revalidation ends
+// their sessions.
 import { appendFileSync } from 'node:fs';
 
 import { now } from '../lib/clock.mjs';

@@ -21,7 +21,7 @@ class Way {
     target.on('drain', () => source.resume());
   }
 
-  /** Takes bytes, or their end if there are none. */
+  /** Takes bytes, or no chunk for their end. */
   take(chunk) {
     this.free = Math.max(this.free, performance.now() + this.link.delayMs);
     this.waiting.push({ chunk, due: this.free });
@@ -65,7 +65,7 @@ export class Network {
     return this.links.get(name);
   }
 
-  /** Opens a port in front of the port `target`. Its only client is `only`, or it tells the clients `among` apart. */
+  /** Opens a port in front of the port `target`. Its only client is `only`, or one of the clients `among`. */
   async front(to, target, { only, among = [] }) {
     const server = net.createServer({ allowHalfOpen: true }, async (client) => {
       client.on('error', () => {});

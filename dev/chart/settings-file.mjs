@@ -1,4 +1,4 @@
-// The names and kinds of all settings for the chart's templates, from the table in docs/settings.md.
+// The names and kinds of all settings for the chart's templates, from the tables in docs/settings.md.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -10,7 +10,7 @@ import { ROOT } from '../stack.mjs';
 const ROW = /^\| (`[A-Z][^|]*`) \| `--[a-z0-9-]+ ([^`]+)` \|(.*)$/gm;
 const whole = (unit, example) => ({ pattern: '^[0-9]+$', write: `a whole number of ${unit}, such as "${example}"` });
 
-/** What a value of each kind looks like. A kind that any text fits has no entry. */
+/** The format of the values of each kind. A kind that allows any text has no entry. */
 const KINDS = {
   SECONDS: whole('seconds', 30),
   MS: whole('milliseconds', 500),

@@ -1,4 +1,4 @@
-// The chart's README.md with the table of values: the description of the schema and the default of values.yaml for each.
+// The chart's README.md with the table of values: the schema's description and the default in values.yaml of each.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { ROOT } from '../stack.mjs';
 
 const IMAGE = '`repository`, and `tag` (empty: the product\'s version) or `digest`.';
-const LONGEST = 40; // a longer default is read in values.yaml
+const LONGEST = 40; // the table does not show longer defaults
 
 function shown(value) {
   const text = JSON.stringify(value);
@@ -40,7 +40,7 @@ export function writeReadme() {
 
 ${description} Needs Kubernetes ${kubeVersion.replace(/^>=|-0$/g, '')} or newer, cert-manager unless \`certManager.enabled\` is false, and one namespace for one release.
 
-The least that an installation says:
+The smallest set of values:
 
 \`\`\`yaml
 ${least}\`\`\`

@@ -1,4 +1,4 @@
-// What the Helm chart repeats: files of the Kustomize manifests, the names of all settings, and the table of its values.
+// The chart's generated files: copies from the Kustomize manifests, the names of all settings, the table of values.
 import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -8,7 +8,7 @@ import { writeReadme } from './values-table.mjs';
 
 const FILES = join(ROOT, 'k8s/chart/files');
 
-/** Where a file or folder of k8s is in the chart. */
+/** The place in the chart of each file or folder of k8s. */
 const COPIES = {
   'base/edge/routes.toml': 'edge-routes/routes.toml',
   'components/mtls/callers.toml': 'session-svc-callers/callers.toml',

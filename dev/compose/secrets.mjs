@@ -1,4 +1,4 @@
-// The first container of compose.yaml: makes the secrets that are missing, each for the one service that reads it, and gives the
+// The first container of compose.yaml: makes missing secrets, each for the one service that reads it, and gives the
 // provider its folder. Runs as root, without a network, and ends.
 import { randomBytes } from 'node:crypto';
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 const [secrets = '/secrets', state = '/state'] = process.argv.slice(2);
 
-/** Who reads what: the users are the Containerfile's. */
+/** The reader of each secret: the user IDs are those of the Containerfile. */
 const USERS = { edge: 10001, 'session-svc': 10002, provider: 10005 };
 const FILES = {
   'client-secret': { size: 32, readers: ['edge', 'session-svc', 'provider'] },

@@ -1,4 +1,4 @@
-// The last container of compose.yaml: waits until the edge is ready, says which address to open and who can sign in, and ends.
+// The last container of compose.yaml: waits until the edge is ready, prints the address and the accounts, and ends.
 //
 //   node dev/compose/welcome.mjs URL
 import { setTimeout as pause } from 'node:timers/promises';

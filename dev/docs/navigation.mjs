@@ -1,5 +1,5 @@
-// The order of the site, from a first run to the background. A page is its path in the repository, its title the first heading.
-// `every(folder)` lists the pages of a folder that no section names, by title. A page without a place fails `make docs`.
+// The order of the site, from a first run to the background. Each page is a path in the repository; its title is the
+// first heading. `every(folder)` adds the other pages of a folder by title. `make docs` needs a place for each page.
 
 /** All pages of a folder that no section names. */
 export const every = (folder) => ({ every: folder });

@@ -2,8 +2,8 @@
 //
 //   node dev/idp/server.mjs --port 9000 --redirect-uri http://127.0.0.1:3000/api/auth/callback
 //
-// When it is ready it prints one line of JSON on standard output: {"issuer","client_id","client_secret","pid"}.
-// It listens on loopback unless told otherwise; its accounts and their passwords are printed on its own sign-in page. Never expose it.
+// When ready it prints one line of JSON on standard output: {"issuer","client_id","client_secret","pid"}.
+// It listens on loopback by default. Its sign-in page shows the accounts with their passwords. Never expose it.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
@@ -23,7 +23,7 @@ const HELP = `Usage: node dev/idp/server.mjs [options]
   --tls-cert-file FILE               speak TLS with this certificate
   --tls-key-file FILE                and this key
   --client-id ID                     the one registered client (vestibule-dev)
-  --client-secret TEXT               its secret; made anew on each start when absent
+  --client-secret TEXT               its secret; by default a new one at each start
   --client-secret-file FILE          the same, read from a file
   --client-auth METHOD               client_secret_basic | client_secret_post | private_key_jwt (client_secret_basic)
   --client-jwks FILE                 public keys of the client as a JWK set, for private_key_jwt
@@ -40,7 +40,7 @@ const HELP = `Usage: node dev/idp/server.mjs [options]
   --people COUNT                     so many more people, person-1@example.test with the password person-1-password and so on (0)
   --groups COUNT                     how many groups each of these people is in (0)
   --disabled FILE                    accounts that are disabled, a sub in each line; read whenever one is needed
-  --log FILE                         what was granted, refused and told to the client, a line of JSON for each; tokens as hashes
+  --log FILE                         log of grants, refusals and logout tokens, a line of JSON for each; tokens as hashes
   --state FILE                       keep keys, sign-ins and grants here across restarts (memory only when absent)
   --help                             this text
 `;
@@ -89,7 +89,7 @@ function readOptions() {
     process.exit(0);
   }
   const [cert, key] = [fileOf(values, 'tls-cert-file'), fileOf(values, 'tls-key-file')];
-  if ((cert === undefined) !== (key === undefined)) throw new Error('--tls-cert-file and --tls-key-file come together');
+  if ((cert === undefined) !== (key === undefined)) throw new Error('--tls-cert-file and --tls-key-file need each other');
   return {
     listen: values.listen,
     port: whole('port', values.port),

@@ -1,4 +1,4 @@
-// Whether a program needs libraries, which an empty image does not have.
+// Finds out whether a program needs libraries, which an empty image does not have.
 import { readFileSync } from 'node:fs';
 
 const PT_INTERP = 3; // the segment that names the loader of libraries

@@ -1,4 +1,4 @@
-// A base image that holds this machine's node and nothing else: the development provider's, where no registry is reached.
+// A base image with only this machine's node: for the development provider on machines without a registry.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { addProgram } from './root.mjs';
 const TAG = 'localhost/vestibule-node:dev';
 const CONTAINERFILE = 'FROM scratch\nCOPY . /\nENV PATH=/usr/local/bin\n';
 
-/** Builds the image and gives its name. */
+/** Builds the image and returns its name. */
 export async function buildNodeImage() {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-node-'));
   try {

@@ -1,6 +1,6 @@
-// A Redis image made of Debian's packages redis-server, redis-tools and busybox-static, for machines that reach no registry:
-// tests on real containers use it where people use docker.io/library/redis. Like that one it has the programs on the path,
-// a shell and an empty /data. It names no user: who runs it does.
+// A Redis image of Debian's packages redis-server, redis-tools and busybox-static, for machines without a registry.
+// Tests on real containers use it in place of docker.io/library/redis. Like that image it has programs on the path,
+// a shell and an empty /data. It names no user: the caller does.
 //
 //   node dev/images/redis.mjs [TAG]      localhost/vestibule-redis:dev
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ EXPOSE 6379
 CMD ["redis-server"]
 `;
 
-/** Builds the image from what is installed on this machine, and gives its name. */
+/** Builds the image from installed packages, and returns its name. */
 export async function buildRedisImage(tag = REDIS_IMAGE) {
   const installed = (name) => ['/usr/bin', '/usr/local/bin'].map((folder) => join(folder, name)).find(existsSync);
   const programs = PROGRAMS.map(installed);
@@ -41,7 +41,7 @@ export async function buildRedisImage(tag = REDIS_IMAGE) {
     for (const applet of APPLETS) symlinkSync('busybox', join(root, 'bin', applet));
     for (const name of ['tmp', 'data']) {
       mkdirSync(join(root, name));
-      chmodSync(join(root, name), 0o1777); // whichever user it runs as
+      chmodSync(join(root, name), 0o1777); // for any user
     }
     mkdirSync(join(root, 'etc'));
     writeFileSync(join(root, 'etc/passwd'), 'root:x:0:0::/:/bin/sh\nredis:x:999:999::/data:/bin/sh\n');

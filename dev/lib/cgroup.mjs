@@ -22,7 +22,7 @@ function layout() {
 let groups = 0;
 
 /**
- * A group with a memory limit. The kernel kills a process in it that needs more, as it does in a container.
+ * A group with a memory limit. The kernel kills a process in it that needs more, as in a container.
  * @throws {Error} if no group can be made, so that a test that needs one cannot pass without it
  */
 export function limitMemory(bytes) {

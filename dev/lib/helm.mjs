@@ -29,5 +29,5 @@ export async function kubernetesTools(say) {
 
 function installed(name, ...args) {
   if (spawnSync(name, args, { stdio: 'ignore' }).status === 0) return name;
-  throw new Problem(`This machine needs ${name}: the package with both has them for amd64 alone.`);
+  throw new Problem(`This machine needs ${name}: the npm package has both only for amd64.`);
 }

@@ -156,11 +156,11 @@ async function cluster(folder) {
 
 /**
  * Starts servers of a topology (`sentinel`, `cluster`) and waits until a failover would work.
- * @param {(name: string, port: number) => Promise<number>} [options.front] puts something of the caller's before a server behind Sentinels, and gives its port
- * @param {string} [options.logs] a folder for what servers behind Sentinels write (none)
- * @param {number} [options.downAfterMs] how long a server behind Sentinels is silent before it counts as down (1,500)
- * @param {number} [options.agreementMs] how long servers may take to agree (60,000)
- * @param {(name: string, pid: number) => void} [options.onStart] called when one of these is started
+ * @param {(name: string, port: number) => Promise<number>} [options.front] starts a proxy before a server
+ * @param {string} [options.logs] a folder for logs of servers behind Sentinels (none)
+ * @param {number} [options.downAfterMs] silence after which Sentinels consider a server down (1,500)
+ * @param {number} [options.agreementMs] time for servers to agree (60,000)
+ * @param {(name: string, pid: number) => void} [options.onStart] called when a server starts
  */
 export async function startTopology(which, options = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-redis-'));

@@ -3,7 +3,7 @@
 export const RUNBOOKS = 'https://github.com/vestibule-auth/vestibule/blob/main/docs/runbooks.md';
 export const WINDOWS = ['5m', '30m', '1h', '2h', '6h', '1d', '3d'];
 
-/** Windows of an alert: the long one shows that it matters, the short one that it goes on; then how much faster than planned. */
+/** Pairs of windows of an alert (the long shows that it matters, the short that it lasts) and the burn rate. */
 const BURNS = {
   Fast: { severity: 'critical', for: '2m', long: '6h', pairs: [['1h', '5m', 14.4], ['6h', '30m', 6]] },
   Slow: { severity: 'warning', for: '15m', long: '3d', pairs: [['1d', '2h', 3], ['3d', '6h', 1]] },

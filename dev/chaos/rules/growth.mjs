@@ -13,12 +13,12 @@ export default {
   find({ events }) {
     const processes = events.filter(({ type }) => type === 'growth');
     const stores = events.filter(({ type }) => type === 'keys');
-    if (processes.length === 0 || stores.length === 0) return [{ at: 0, text: 'nobody looked what is left' }];
+    if (processes.length === 0 || stores.length === 0) return [{ at: 0, text: 'the run did not record what remains' }];
     return [
       ...processes.filter(hasGrown).map(({ at, name, before, after }) => (
         { at, text: `${name} has ${after.descriptors} descriptors and takes ${after.bytes} bytes; ${before.descriptors} and ${before.bytes} before` })),
       ...stores.flatMap(({ at, keys }) => Object.entries(keys).map(([letter, count]) => (
-        isLeft(letter) && { at, text: `${count} keys of the letter ${letter} are left` }))),
+        isLeft(letter) && { at, text: `${count} keys of the letter ${letter} remain` }))),
     ].filter(Boolean);
   },
 };

@@ -14,7 +14,7 @@ export default {
       const isRefused = (by) => endings.some(({ why, begin }) => why === REFUSED && begin <= by);
       const first = answers.find((event) => saysTokenGone(event) || (saysOver(event) && isRefused(event.end)));
       if (!first || endings.some(({ begin, why }) => why !== REFUSED && begin <= first.end) || faultsWithin(run, first.begin - BEFORE_MS, first.end).some(mayLoseTokens)) return [];
-      return [{ at: first.end, text: `session ${name} of ${who} has no token any more: ${first.error ?? first.state}`, event: first }];
+      return [{ at: first.end, text: `session ${name} of ${who} has lost its token: ${first.error ?? first.state}`, event: first }];
     });
   },
 };

@@ -13,11 +13,11 @@ function tookMs({ begin, end }, stalls) {
 
 export default {
   name: 'recovery',
-  what: `everybody is served at every edge within ${RECOVERY_MS} ms of the last fault`,
+  what: `every edge serves every user within ${RECOVERY_MS} ms of the last fault`,
   find({ events, stalls }) {
     const recoveries = events.filter(({ type }) => type === 'recovery');
-    if (recoveries.length === 0) return [{ at: 0, text: 'nobody looked whether all is well again' }];
+    if (recoveries.length === 0) return [{ at: 0, text: 'the run did not record whether it recovered' }];
     return recoveries.filter((event) => tookMs(event, stalls) > RECOVERY_MS || !(event.ok || isOverloaded(stalls, event.end)))
-      .map((event) => ({ at: event.end, text: `not everybody is served after ${Math.round(event.end - event.begin)} ms`, event }));
+      .map((event) => ({ at: event.end, text: `some users are not served after ${Math.round(event.end - event.begin)} ms`, event }));
   },
 };

@@ -12,11 +12,11 @@ const mayBeLost = ({ faults, topology }, { created }) => topology === 'sentinel'
 
 export default {
   name: 'signed-out',
-  what: 'nobody is signed out without a cause, and no acknowledged sign-in is lost',
+  what: 'no user is signed out without a cause, and no acknowledged sign-in is lost',
   find(run) {
     return [...run.sessions.values()].filter((session) => !mayBeLost(run, session)).flatMap(({ name, who, endings, answers }) => {
       const first = answers.find((event) => (saysOver(event) || (event.set === 'cleared' && event.kind !== 'sign-out')) && !endings.some(({ begin }) => begin <= event.end));
-      return first ? [{ at: first.end, text: `session ${name} of ${who} is over by ${first.kind} at ${first.edge}, and nobody ended it`, event: first }] : [];
+      return first ? [{ at: first.end, text: `session ${name} of ${who} is over by ${first.kind} at ${first.edge} without a cause`, event: first }] : [];
     });
   },
 };

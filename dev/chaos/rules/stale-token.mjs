@@ -11,7 +11,7 @@ export default {
     return [...sessions.values()].flatMap(({ name, answers }) => {
       const seen = answers.filter(({ token }) => order.has(token));
       const stale = seen.find((event) => seen.some((before) => before.end + CACHED_MS < event.begin && order.get(before.token) > order.get(event.token)));
-      return stale ? [{ at: stale.end, text: `session ${name} is back at an older token`, event: stale }] : [];
+      return stale ? [{ at: stale.end, text: `session ${name} has an older token again`, event: stale }] : [];
     });
   },
 };

@@ -25,7 +25,7 @@ const concerns = ({ edge }) => ({ target, from, to }) => !edge || ![target, from
 
 export default {
   name: 'unavailable',
-  what: `a clear 503 while something is broken, and all well within ${RECOVERY_MS} ms`,
+  what: `a clear 503 during a fault, and normal answers within ${RECOVERY_MS} ms`,
   find(run) {
     return run.events.filter(({ type }) => type === 'request').flatMap((event) => {
       const took = event.end - event.begin;

@@ -1,4 +1,4 @@
-// The site: VitePress over a copy of the documents (dev/docs.mjs makes it). Everything it loads is its own.
+// The site: VitePress with a copy of the documents, made by dev/docs.mjs. It loads no resources of other sites.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -21,7 +21,7 @@ export default {
   base: process.env.DOCS_BASE ?? '/',
   head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${process.env.DOCS_BASE ?? '/'}favicon.svg` }]],
   markdown: { anchor: { slugify }, config: (md) => md.use(asInTheRepository(repository)) },
-  // The largest script is the diagrams', which two pages load.
+  // The diagrams have the largest script; two pages load it.
   vite: { build: { chunkSizeWarningLimit: 2000 } },
   themeConfig: {
     logo: '/favicon.svg',

@@ -1,11 +1,11 @@
-// What may be wrong with a site that was built: links and anchors that lead nowhere, and what would be loaded from elsewhere.
+// Finds faults of a built site: broken links and anchors, and resources of other sites.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join, posix, relative } from 'node:path';
 
 const below = (folder) => readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? below(join(folder, entry.name)) : [join(folder, entry.name)]));
 const values = (html, pattern) => [...html.matchAll(pattern)].map(([, value]) => value.replaceAll('&amp;', '&'));
 
-/** The file an address of the site is answered with. */
+/** The file behind an address of the site. */
 export function fileOf(site, path) {
   const file = join(site, decodeURIComponent(path));
   if (existsSync(file) && statSync(file).isDirectory()) return join(file, 'index.html');

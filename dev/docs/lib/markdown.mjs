@@ -1,14 +1,14 @@
-// The documents are written for the repository: their links, anchors and diagrams, made to work on the site as they do there.
+// Makes links, anchors and diagrams of the documents work on the site as they do in the repository.
 import { posix } from 'node:path';
 
 import { documents, pageOf, targetOf } from './pages.mjs';
 
 const documentOf = new Map(documents().map((document) => [pageOf(document), document]));
 
-/** As GitHub makes it of a heading: lower case, no punctuation, hyphens for spaces. */
+/** GitHub's anchor of a heading: lower case, no punctuation, hyphens for spaces. */
 export const slugify = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, '').replaceAll(' ', '-');
 
-/** The address on the site of what a document links to; files that are no page are in the repository. */
+/** The address on the site of a link's target; files that are no pages are in the repository. */
 export function address(document, href, repository) {
   if (/^([a-z]+:|\/\/)/i.test(href)) return href;
   const { page, file, anchor, isFolder } = targetOf(document, href);

@@ -1,4 +1,4 @@
-// Which documents are pages of the site, what each is called there, and where it stands in the navigation.
+// The documents that are pages of the site, their titles, and their places in the navigation.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, posix } from 'node:path';
 
@@ -11,7 +11,7 @@ const below = (folder) => readdirSync(join(ROOT, folder), { withFileTypes: true 
 /** Documents that become pages, by their paths in the repository. */
 export const documents = () => [...BESIDE_DOCS, ...below('docs').filter((path) => path.endsWith('.md'))];
 
-/** Where a document is in the site: `docs/kubernetes/README.md` is `kubernetes/index.md`, `SECURITY.md` is `project/security.md`. */
+/** A document's path in the site: `docs/a/README.md` becomes `a/index.md`, `SECURITY.md` `project/security.md`. */
 export function pageOf(document) {
   if (document === 'README.md') return 'index.md';
   if (BESIDE_DOCS.includes(document)) return `project/${document.toLowerCase()}`;
@@ -22,21 +22,21 @@ export function pageOf(document) {
 /** Its first heading, without marks. */
 export function titleOf(document) {
   const title = /^# (.+)$/m.exec(readFileSync(join(ROOT, document), 'utf8'))?.[1];
-  if (!title) throw new Error(`${document} has no heading of the first order, which would be its name in the navigation`);
+  if (!title) throw new Error(`${document} has no first-level heading, which the navigation needs`);
   return title.replaceAll('`', '');
 }
 
-/** What a link of a document leads to: `{page}` of the site or `{file}` of the repository, with its fragment. */
+/** The target of a link in a document: `{page}` of the site or `{file}` of the repository, with its fragment. */
 export function targetOf(document, href) {
   const [path, fragment] = href.split(/(?=#)/);
   const file = path.startsWith('#') || !path ? document : posix.normalize(posix.join(posix.dirname(document), decodeURI(path)));
   const anchor = path.startsWith('#') ? path : (fragment ?? '');
-  if (!existsSync(join(ROOT, file))) throw new Error(`${document}: the link ${href} leads nowhere`);
+  if (!existsSync(join(ROOT, file))) throw new Error(`${document}: the link ${href} is broken`);
   if (documents().includes(file)) return { page: pageOf(file), anchor };
   return { file: file.replace(/\/$/, ''), anchor, isFolder: statSync(join(ROOT, file)).isDirectory() };
 }
 
-/** The sections of the navigation with `every` replaced by pages; throws for a page that has no place or two, and for a place without a page. */
+/** The navigation with `every` replaced by pages; throws unless every page has one place and every place a page. */
 export function arrange(navigation, all = documents(), title = titleOf) {
   const named = navigation.flatMap(({ pages }) => pages.filter((page) => typeof page === 'string'));
   const folders = navigation.flatMap(({ pages }) => pages.filter((page) => typeof page !== 'string').map(({ every }) => every));

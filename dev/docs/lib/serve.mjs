@@ -1,4 +1,4 @@
-// The site on loopback, as a static server has it, for reading and for tests.
+// Serves the site on loopback as a static server does, for readers and tests.
 import { createReadStream, existsSync } from 'node:fs';
 import http from 'node:http';
 import { extname, join, relative } from 'node:path';

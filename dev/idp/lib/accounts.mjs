@@ -1,5 +1,5 @@
-// The two people who can sign in, and the crowd that a command line asks for. Their passwords are public: those of the two are printed by
-// `make run` and on the sign-in page.
+// The two users who can sign in, and more that a command line can add. Their passwords are public: `make run` and the
+// sign-in page show those of the two.
 
 const UPDATED_AT = 1_760_000_000; // a fixed moment, so that profiles do not change from run to run
 
@@ -30,14 +30,14 @@ export const ACCOUNTS = [
 const bySubject = new Map(ACCOUNTS.map((account) => [account.sub, account]));
 const byEmail = new Map(ACCOUNTS.map((account) => [account.email, account]));
 
-/** One of a crowd, in so many groups: `number` counts from 1. */
+/** An added user in this many groups: `number` counts from 1. */
 export function personOf(number, groups = 0) {
   const name = `person-${number}`;
   const memberships = Array.from({ length: groups }, (_, at) => `/organisation/department-${at + 1}/everybody`);
   return { ...(groups > 0 && { groups: memberships }), sub: name, email: `${name}@example.test`, password: `${name}-password`, name: `Person ${number}`, given_name: 'Person', preferred_username: name };
 }
 
-/** Lets so many more people sign in, each in so many groups. */
+/** Adds this many users, each in this many groups. */
 export function addCrowd(count, groups) {
   for (let number = 1; number <= count; number += 1) {
     const person = personOf(number, groups);
@@ -52,7 +52,7 @@ export function authenticate(email, password) {
   return account?.password === password ? account : undefined;
 }
 
-/** What oidc-provider asks of an account: its identifier and its claims. */
+/** An account as oidc-provider needs it: its identifier and its claims. */
 export function findAccount(issuer, sub) {
   const account = bySubject.get(sub);
   if (!account) return undefined;

@@ -1,5 +1,5 @@
-// What the provider granted and refused, and whom it told of a sign-out: one line of JSON for each, for whoever judges its clients. Codes
-// and tokens appear as hashes.
+// A log of grants, refusals and logout tokens: one line of JSON for each, for tests of the clients. Codes and tokens
+// appear as hashes.
 import { createHash } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 
@@ -8,7 +8,7 @@ export const nameOf = (secret) => createHash('sha256').update(secret).digest('he
 
 const named = (secret) => (secret === undefined ? undefined : nameOf(secret));
 
-/** Appends to `file` for as long as the process lives. Each line is written before its answer is sent. */
+/** Appends to `file` while the process lives. It writes each line before the provider sends its answer. */
 export function recordGrants(provider, file) {
   const record = (kind, facts) => appendFileSync(file, `${JSON.stringify({ kind, at: Date.now(), ...facts })}\n`);
   const presented = ({ grant_type: grantType, code, refresh_token: token }) => ({ grantType, code: named(code), presented: named(token) });

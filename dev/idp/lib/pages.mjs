@@ -1,7 +1,7 @@
 // The provider's pages. Every value goes through `html`, which escapes; no inline script or style, no foreign origin.
 import { ACCOUNTS } from './accounts.mjs';
 
-/** What people call this provider. */
+/** The name of this provider for users. */
 export const PROVIDER_NAME = 'Example ID';
 
 const ESCAPES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
@@ -53,14 +53,14 @@ function accountChoice(account) {
         </li>`;
 }
 
-/** Goes on as the account that is signed in, for a visitor who was asked which one. */
+/** Continues with the signed-in account, for a user who may choose one. */
 const continueAs = (uid, account) => html`
         <form method="post" action="/interaction/${uid}/continue"><button type="submit" class="primary">Continue as ${account.name}</button></form>
         <h2 class="other">Or sign in to another account</h2>`;
 
 /**
- * The sign-in page. Its form posts `email` and `password` to `/interaction/{uid}/login`; another account than the one that is signed
- * in takes its place.
+ * The sign-in page. Its form posts `email` and `password` to `/interaction/{uid}/login`; a different account replaces
+ * the signed-in one.
  */
 export function signInPage({ uid, clientName, email = '', wrong = false, account, mayContinue = false, reauthenticate = false }) {
   const who = account ? `You are signed in as ${account.name}. ` : '';
@@ -88,7 +88,7 @@ export function signInPage({ uid, clientName, email = '', wrong = false, account
         </section>`);
 }
 
-/** Asks whether to go on as the account that is signed in (only when the client asked for consent). */
+/** Asks whether to continue with the signed-in account (only if the client asked for consent). */
 export function consentPage({ uid, clientName, account, scopes }) {
   return page('Continue', html`
         <h1>Continue to ${clientName}?</h1>
@@ -97,7 +97,7 @@ export function consentPage({ uid, clientName, account, scopes }) {
         <form method="post" action="/interaction/${uid}/abort"><button type="submit" class="quiet">Cancel</button></form>`);
 }
 
-/** The sign-out page around the provider's own form; sends itself when the request named whom to sign out. */
+/** The sign-out page around the provider's own form; submits itself if the request named the session to end. */
 export function signOutPage(form, { certain }) {
   return page('Sign out', html`
         <h1>${certain ? 'Signing you out' : 'Sign out?'}</h1>
@@ -107,14 +107,14 @@ export function signOutPage(form, { certain }) {
         ${certain ? '' : html`<button type="submit" form="op.logoutForm" class="quiet">Stay signed in</button>`}`);
 }
 
-/** Shown after sign-out when the client named no page to go to. */
+/** The page after sign-out if the client named no other. */
 export function signedOutPage() {
   return page('Signed out', html`
         <h1>You are signed out</h1>
         <p class="lead">You can close this page.</p>`);
 }
 
-/** An error of the protocol or an out-of-date page, in words, with the way to the application: its origin, if it is known. */
+/** Explains a protocol error or an outdated page, with a link to the application if its origin is known. */
 export function errorPage(error, description, application) {
   return page('Something went wrong', html`
         <h1>This did not work</h1>

@@ -1,4 +1,4 @@
-// The configuration of oidc-provider: what a well-behaved commercial provider offers, for one confidential client.
+// The configuration of oidc-provider: it behaves like a good commercial provider, for one confidential client.
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
@@ -11,8 +11,8 @@ const DAY = 24 * 60 * 60;
 const LOOPBACK = new Set(['127.0.0.1', 'localhost', '[::1]']);
 
 /**
- * The provider refuses by default to call addresses of the local network, which is where all its clients are here.
- * Calls to loopback, and to hosts that its command line names, go without that guard; everything else keeps it.
+ * By default the provider refuses to call addresses of the local network, where all its clients are. Calls to
+ * loopback and to hosts of its command line skip that guard; all others keep it.
  */
 function fetchAllowing({ backchannelLogoutUri, clientJwksUri }) {
   const named = [backchannelLogoutUri, clientJwksUri].filter(Boolean).map((url) => new URL(url).hostname);
@@ -59,21 +59,21 @@ function clientOf(options) {
   return client;
 }
 
-/** A client that is nobody's: it gets tokens for itself. */
+/** A client without a user: it gets tokens for itself. */
 function machineOf({ machineClient, clientSecret }) {
   return {
     client_id: machineClient, client_secret: clientSecret, grant_types: ['client_credentials'], response_types: [], redirect_uris: [],
   };
 }
 
-/** The policy of the library, and `prompt=select_account` (OpenID Connect Core, section 3.1.2.1), by which people switch accounts. */
+/** The library's policy, and `prompt=select_account` (OpenID Connect Core 3.1.2.1), to switch accounts. */
 function policyWithAccountChoice() {
   const policy = interactionPolicy.base();
   policy.add(new interactionPolicy.Prompt({ name: 'select_account', requestable: true }), 0);
   return policy;
 }
 
-/** A first-party client: what it asks for is granted without a question. */
+/** A first-party client gets its scopes without a consent page. */
 async function grantWhatIsAsked(ctx) {
   const { provider, client, session, result, requestParamScopes } = ctx.oidc;
   const known = result?.consent?.grantId ?? session.grantIdFor(client.clientId);
@@ -84,16 +84,16 @@ async function grantWhatIsAsked(ctx) {
   return grant;
 }
 
-/** Access tokens for one of the known resources are signed, and for that resource alone. */
+/** Signs access tokens for a known resource, for that resource alone. */
 function resourceServer({ resources, accessTokenTtl }, resource) {
   if (!resources.includes(resource)) throw new errors.InvalidTarget();
   return { scope: 'openid profile email orders:read', audience: resource, accessTokenFormat: 'jwt', accessTokenTTL: accessTokenTtl };
 }
 
-/** Whether the account stands in the file of those that are disabled. */
+/** Whether the file of disabled accounts lists this one. */
 const isDisabled = (file, sub) => file !== undefined && readFileSync(file, 'utf8').split('\n').includes(sub);
 
-/** Makes the provider. `options` is what the command line gave, with `issuer`, `clientSecret` and `state`. */
+/** Makes the provider. `options` come from the command line, with `issuer`, `clientSecret` and `state`. */
 export function createProvider(options) {
   const { issuer, state } = options;
   const provider = new Provider(issuer, {
@@ -106,7 +106,7 @@ export function createProvider(options) {
     },
     findAccount: (_ctx, sub) => (isDisabled(options.disabledFile, sub) ? undefined : findAccount(issuer, sub)),
     loadExistingGrant: grantWhatIsAsked,
-    // name and e-mail stand in the ID token too, as they do at most commercial providers
+    // the ID token has name and e-mail too, as with most commercial providers
     conformIdTokenClaims: false,
     claims: {
       openid: ['sub'],
@@ -177,7 +177,7 @@ function protect(ctx, formTargets) {
   ctx.set(pageHeaders(formTargets));
 }
 
-/** Where the client's pages begin. */
+/** The origins of the client's pages. */
 export const applicationOf = ([redirectUri]) => redirectUri && new URL('/', redirectUri).href;
 
 /** Headers of every page; forms may lead to the client, because a redirect after a form counts as its target. */

@@ -1,4 +1,4 @@
-// The provider's own pages beside the protocol: sign-in, consent, cancel and the static files they use.
+// The provider's own pages outside the protocol: sign-in, consent, cancel and their static files.
 import { readFile } from 'node:fs/promises';
 
 import { ACCOUNTS, authenticate } from './accounts.mjs';
@@ -59,7 +59,7 @@ export function createRequestHandler(provider, { issuer, redirectUris }) {
   }
 
   async function interaction(request, response, uid, action) {
-    // the interaction is bound to this browser by its cookie; the path must name the same one
+    // the cookie binds the interaction to this browser; the path must name the same one
     const details = await provider.interactionDetails(request, response);
     if (details.uid !== uid) throw new Error('another sign-in was started in this browser');
     if (request.method === 'GET' && action === undefined) return show(request, response);

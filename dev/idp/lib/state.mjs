@@ -1,18 +1,18 @@
-// What the provider remembers: its keys, its client's secret and oidc-provider's own records (sign-ins, grants, tokens).
-// With a file they outlive a restart, so that a session opened yesterday can still refresh its tokens today.
-// Written as a whole, to a temporary name and then renamed, a moment after a change; fit for one developer, not for more.
+// The provider's state: its keys, its client's secret and oidc-provider's own records (sign-ins, grants, tokens). In
+// a file they outlive a restart, so that an old session can still refresh its tokens. After a change it writes
+// the whole file under a temporary name and renames it; that is enough for one developer.
 import { generateKeyPair, randomBytes } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 
-const WRITE_DELAY_MS = 200; // gathers the handful of writes one sign-in makes
-const MAX_RECORDS = 20_000; // memory bound; the oldest records go first
-// What a grant's end takes with it. An interaction names a grant too, and has to outlive it: by it people switch accounts.
+const WRITE_DELAY_MS = 200; // joins the writes of one sign-in
+const MAX_RECORDS = 20_000; // memory bound; evicts the oldest records first
+// Records that end with their grant. An interaction names a grant but must outlive it: users switch accounts by it.
 const GRANTED = new Set(['AccessToken', 'AuthorizationCode', 'BackchannelAuthenticationRequest', 'DeviceCode', 'RefreshToken']);
 const generateKeys = promisify(generateKeyPair);
 
-/** A key with a name of its own: relying parties know a key by it and look for another one only under another name. */
+/** A key with a unique ID: relying parties look for another key only if the ID differs. */
 async function newJwk(type, options, alg) {
   const { privateKey } = await generateKeys(type, options);
   return { ...privateKey.export({ format: 'jwk' }), kid: randomBytes(8).toString('hex'), alg, use: 'sig' };
@@ -37,7 +37,7 @@ async function readState(file) {
     return JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
     if (error.code === 'ENOENT') return undefined;
-    throw new Error(`the provider's state in ${file} cannot be read (delete it to start afresh): ${error.message}`);
+    throw new Error(`the provider's state in ${file} cannot be read (delete it to start again): ${error.message}`);
   }
 }
 

@@ -1,6 +1,6 @@
 // VitePress' own theme with the colours of the product, and diagrams.
 import { defineAsyncComponent } from 'vue';
-// Without its font: the system's is there at once.
+// Without its font: the font of the system needs no download.
 import Theme from 'vitepress/theme-without-fonts';
 
 import './style.css';
