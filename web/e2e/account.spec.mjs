@@ -113,12 +113,12 @@ test("the service goes and comes back: a banner, nothing lost, no sign-in", asyn
   await stack.kill("session", "SIGKILL");
   try {
     await page.getByRole("button", { name: "Refresh from provider" }).click();
-    await page.getByText("The service is not answering").waitFor();
+    await page.getByText("The service is not responding").waitFor();
     assert.ok(await page.getByRole("heading", { name: "Ada Lovelace" }).isVisible());
   } finally {
     await stack.start("session");
   }
-  await page.getByText("The service is not answering").waitFor({ state: "detached", timeout: 40_000 });
+  await page.getByText("The service is not responding").waitFor({ state: "detached", timeout: 40_000 });
   await page.getByRole("heading", { name: "Ada Lovelace" }).waitFor();
   await page.reload();
   await page.getByRole("heading", { name: "Ada Lovelace" }).waitFor();
@@ -143,7 +143,7 @@ test("two browsers see each other; one ends the other, which says so and knows t
   const grace = stack.accounts[1];
   await signIn(first.page, stack, grace);
   await first.page.getByRole("link", { name: "Your sessions", exact: true }).click();
-  await first.page.getByText("You are signed in nowhere else.").waitFor();
+  await first.page.getByText("You are not signed in anywhere else.").waitFor();
   await signIn(second.page, stack, grace);
   const rows = first.page.getByRole("main").getByRole("listitem");
   await until(
@@ -197,7 +197,7 @@ for (const colorScheme of ["light", "dark"]) {
   test(`every page is accessible in the ${colorScheme} theme`, async () => {
     const { page, seen } = await window({ colorScheme, viewport: { width: 320, height: 800 } });
     for (const [path, heading] of [
-      ["/", "Come in."],
+      ["/", "Welcome."],
       ["/signed-out", "You are signed out."],
       ["/sign-in-error?error=access_denied&request_id=x", "Sign-in did not work."],
       ["/nowhere", "There is nothing at this address."],

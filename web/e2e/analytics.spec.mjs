@@ -40,7 +40,7 @@ beforeEach(() => {
 });
 
 const card = (page) => page.getByRole("region", { name: "How these pages are used" });
-const yes = (page) => card(page).getByRole("button", { name: "Yes, you may" }).click();
+const yes = (page) => card(page).getByRole("button", { name: "Yes, allow" }).click();
 
 /** Collects the browser's requests that concern analytics. */
 function watched(page) {
@@ -83,9 +83,9 @@ test("on, but not agreed to: a question that can be read and answered, and no re
     }
   }
   await card(page).getByRole("button", { name: "No" }).click();
-  await card(page).getByRole("heading", { name: "How you use these pages is not recorded." }).waitFor();
+  await card(page).getByRole("heading", { name: "We do not record how you use these pages." }).waitFor();
   await page.reload();
-  await card(page).getByRole("heading", { name: "How you use these pages is not recorded." }).waitFor();
+  await card(page).getByRole("heading", { name: "We do not record how you use these pages." }).waitFor();
   assert.deepEqual(
     asked.filter((path) => !/Analytics/.test(path)),
     [],
@@ -235,8 +235,8 @@ test("a change of mind ends it at once", async () => {
     "it is at work",
     RETRY_MS,
   );
-  await card(page).getByRole("button", { name: "Stop" }).click();
-  await card(page).getByRole("heading", { name: "How you use these pages is not recorded." }).waitFor();
+  await card(page).getByRole("button", { name: "Stop recording" }).click();
+  await card(page).getByRole("heading", { name: "We do not record how you use these pages." }).waitFor();
   await page.getByRole("link", { name: "Your sessions", exact: true }).click();
   await page.getByText("This browser").waitFor();
   await page.reload();

@@ -65,7 +65,7 @@ test("a copied cookie ends the session for both, the open page says why, and so 
   await over.getByRole("link", { name: "Sign in" }).click();
   await profile(owner.page);
   await owner.page
-    .getByRole("heading", { level: 2, name: "A session of yours was ended to protect you" })
+    .getByRole("heading", { level: 2, name: "We ended one of your sessions to protect you" })
     .waitFor();
   await owner.page.getByRole("status").getByRole("link", { name: "See all your sessions" }).click();
   await owner.page.getByText("This browser").waitFor();

@@ -67,7 +67,7 @@ try {
     "show claims": () => page.getByRole("button", { name: "Show claims" }),
     "hide claims": () => page.getByRole("button", { name: "Hide claims" }),
     "dark theme": () => page.getByRole("radio", { name: "Dark" }),
-    "system theme": () => page.getByRole("radio", { name: "As the system" }),
+    "system theme": () => page.getByRole("radio", { name: "System" }),
   };
   const took = Object.fromEntries(Object.keys(interactions).map((name) => [name, []]));
   for (let round = 0; round < ROUNDS; round += 1)

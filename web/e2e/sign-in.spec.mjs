@@ -105,6 +105,6 @@ test("a tab whose session is replaced by a sign-in in another tab goes on with t
   await elsewhere.page.getByRole("link", { name: "Your sessions", exact: true }).click();
   await elsewhere.page.getByRole("button", { name: "Sign out everywhere else" }).click();
   await elsewhere.page.getByRole("alertdialog").getByRole("button", { name: "Sign out" }).click();
-  await elsewhere.page.getByText("You are signed in nowhere else.").waitFor();
+  await elsewhere.page.getByText("You are not signed in anywhere else.").waitFor();
   for (const tab of [page, other]) await tab.getByRole("alertdialog").waitFor({ timeout: 40_000 });
 });

@@ -168,7 +168,7 @@ export const STATES = {
     go: async (page) => {
       await page.route(ME, (route) => route.fulfill(unavailable));
       await page.goto("/");
-      await page.getByText("The service is not answering").waitFor();
+      await page.getByText("The service is not responding").waitFor();
     },
   },
   "home-checking": {
@@ -260,7 +260,7 @@ export const STATES = {
     go: async (page) => {
       await page.route(RPC, (route) => route.fulfill({ status: 500, body: "" }));
       await page.goto("/account");
-      await page.getByText("could not be loaded").waitFor();
+      await page.getByText("We could not load").waitFor();
     },
   },
   "account-down": {
@@ -270,8 +270,8 @@ export const STATES = {
       await account(page);
       await page.route(ME, (route) => route.fulfill(unavailable));
       await page.getByRole("button", { name: "Refresh from provider" }).click();
-      await page.getByText("The service is not answering").waitFor();
-      await page.getByText("Your profile could not be refreshed").waitFor();
+      await page.getByText("The service is not responding").waitFor();
+      await page.getByText("We could not refresh your profile").waitFor();
     },
   },
   "account-down-at-start": {
@@ -332,7 +332,7 @@ export const STATES = {
     go: async (page) => {
       await absurdAnswer(page);
       await page.goto("/account");
-      await page.getByRole("heading", { name: "This page broke." }).waitFor();
+      await page.getByRole("heading", { name: "Something went wrong on this page." }).waitFor();
     },
   },
   sessions: {
@@ -368,7 +368,7 @@ export const STATES = {
       await afterTheft(page);
       await page.goto("/account/sessions");
       await page.getByText("This browser").waitFor();
-      await page.getByText("ended to protect you").waitFor();
+      await page.getByText("sessions to protect you").waitFor();
     },
   },
   "account-theft": {
@@ -376,7 +376,7 @@ export const STATES = {
     go: async (page) => {
       await afterTheft(page);
       await account(page);
-      await page.getByText("ended to protect you").waitFor();
+      await page.getByText("sessions to protect you").waitFor();
     },
   },
   "sessions-loading": {
@@ -393,7 +393,7 @@ export const STATES = {
     go: async (page) => {
       await page.route(RPC, (route) => route.fulfill({ status: 500, body: "" }));
       await page.goto("/account/sessions");
-      await page.getByText("Your sessions could not be loaded").waitFor();
+      await page.getByText("We could not load your sessions").waitFor();
     },
   },
   "sessions-ask": {

@@ -111,7 +111,7 @@ test("two minutes before the last end a dialog says when to sign in again, leads
   await h1(page, "This session");
   assert.equal(await announced.count(), 0, "it is announced once");
   await page.reload();
-  await announced.getByRole("button", { name: "Go on for now" }).click();
+  await announced.getByRole("button", { name: "Continue for now" }).click();
   await announced.waitFor({ state: "detached" });
   await page.reload();
   const cookie = async () =>
@@ -163,7 +163,7 @@ for (const [what, hours] of [
     await page.goto("/account/session");
     await warning(page).getByRole("button", { name: "Stay signed in" }).click();
     await warning(page).waitFor({ state: "detached" });
-    const marks = page.getByRole("list", { name: "Time line of this session" });
+    const marks = page.getByRole("list", { name: "Timeline of this session" });
     await marks.getByText(/^in 2 minutes$/).waitFor();
     await marks.getByText(/^in (60 minutes|1 hour)$/).waitFor();
     assert.equal(await marks.getByText(/^in 2 hours$|^2 hours ago$/).count(), 0);
@@ -202,7 +202,7 @@ test("a service that is down when the page is opened: no sign-in, and the page c
   await stack.kill("session", "SIGKILL");
   try {
     await page.reload();
-    await page.getByText("The service is not answering").waitFor();
+    await page.getByText("The service is not responding").waitFor();
     assert.equal(
       await page.getByRole("button", { name: "Try again" }).count(),
       1,
@@ -218,7 +218,7 @@ test("a service that is down when the page is opened: no sign-in, and the page c
     await stack.start("session");
   }
   await page.getByText("You are signed in.").waitFor({ timeout: 40_000 });
-  await page.getByText("The service is not answering").waitFor({ state: "detached" });
+  await page.getByText("The service is not responding").waitFor({ state: "detached" });
 });
 
 test("a provider that is down leaves the session alone and says so in plain words", async () => {
@@ -230,7 +230,7 @@ test("a provider that is down leaves the session alone and says so in plain word
   await stack.kill("idp", "SIGKILL");
   try {
     await signedIn.page.getByRole("button", { name: "Refresh from provider" }).click();
-    await signedIn.page.getByText("Your profile could not be refreshed").waitFor();
+    await signedIn.page.getByText("We could not refresh your profile").waitFor();
     assert.ok(await signedIn.page.getByRole("heading", { name: "Ada Lovelace" }).isVisible());
   } finally {
     await stack.start("idp");
@@ -302,7 +302,7 @@ test("an answer that makes no sense is a failure with a way on, never a profile"
     }),
   );
   await page.goto("/account");
-  await page.getByText("The details of your session could not be loaded").waitFor();
+  await page.getByText("We could not load the details of your session").waitFor();
   await tryAgain(page, () => page.unroute(`${RPC}GetCurrentSession`));
   await details(page);
   await page.route("**/api/auth/me*", (route) =>
@@ -322,7 +322,7 @@ test("a page that breaks says so, keeps the way out, and the other pages stand",
   await signIn(page, stack);
   await absurdAnswer(page, { times: 1 });
   await page.goto("/account");
-  await h1(page, "This page broke.");
+  await h1(page, "Something went wrong on this page.");
   await page.getByRole("link", { name: "Your sessions", exact: true }).click();
   await page.getByText("This browser").waitFor();
   await page.getByRole("link", { name: "Profile", exact: true }).click();
@@ -338,9 +338,9 @@ test("code that is gone after a new release: the page says so and loading again 
   await page.getByText("You are signed in.").waitFor();
   await page.route("**/assets/Account-*.js", (route) => route.abort());
   await page.getByRole("link", { name: "Go to your account" }).click();
-  await h1(page, "This page broke.");
+  await h1(page, "Something went wrong on this page.");
   await page.unroute("**/assets/Account-*.js");
-  await page.getByRole("button", { name: "Load the page again" }).click();
+  await page.getByRole("button", { name: "Reload the page" }).click();
   await h1(page, "Profile");
 });
 
@@ -424,7 +424,7 @@ test("everywhere else: asked first, with the keyboard alone, and every other bro
     async () => /^\d+ sessions? (is|are) signed out\.$/.test(await focused(page)),
     "the focus is on the outcome",
   );
-  await page.getByText("You are signed in nowhere else.").waitFor();
+  await page.getByText("You are not signed in anywhere else.").waitFor();
   for (const other of others)
     await other.page.getByRole("alertdialog", { name: "You are signed out" }).waitFor();
 });
@@ -444,7 +444,7 @@ test("a session ended with the keyboard: its place says so, in view and in focus
   await page.route(`${RPC}EndMySession`, (route) => route.fulfill({ status: 500, body: "" }));
   await buttons.nth(8).focus();
   await page.keyboard.press("Enter");
-  const failure = page.getByText("could not be signed out");
+  const failure = page.getByText("We could not sign out");
   await failure.waitFor();
   const isInView = (locator) =>
     locator.evaluate((node) => {
@@ -476,7 +476,7 @@ test("a copied cookie is told after the next sign-in, with the way to the sessio
   const { page } = await window(stack);
   await afterTheft(page);
   await signIn(page, stack);
-  const told = page.getByRole("heading", { level: 2, name: "A session of yours was ended to protect you" });
+  const told = page.getByRole("heading", { level: 2, name: "We ended one of your sessions to protect you" });
   await told.waitFor();
   assert.ok(await page.evaluate(() => document.activeElement === document.body), "it takes no focus");
   await page.getByRole("status").getByRole("link", { name: "See all your sessions" }).click();
@@ -544,7 +544,7 @@ test("the language can be changed, stays chosen, and turns the page around", asy
   const direction = () => page.evaluate(() => [document.documentElement.lang, document.documentElement.dir]);
   assert.deepEqual(await direction(), ["en", "ltr"]);
   await page.getByRole("list", { name: "Language" }).getByRole("button", { name: "العربية" }).click();
-  await h1(page, "تفضّل بالدخول.");
+  await h1(page, "أهلًا بك.");
   assert.deepEqual(await direction(), ["ar", "rtl"]);
   const { brand, action } = await page.evaluate(() => ({
     brand: document.querySelector("header a[href='/']")?.getBoundingClientRect().x ?? 0,
@@ -563,7 +563,7 @@ test("words that do not come leave the page in English", async () => {
   expects(/ERR_FAILED/);
   await page.route("**/assets/ar-*.js", (route) => route.abort());
   await page.goto("/");
-  await h1(page, "Come in.");
+  await h1(page, "Welcome.");
 });
 
 test("a link from outside with a fragment comes back to it where the app guards its own pages", async () => {

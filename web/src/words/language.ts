@@ -1,13 +1,13 @@
 /** Which language the app speaks: the one the person chose, or the first of the browser's that there is. */
 
-/** The languages there are, each by its own name. */
+/** The languages, each by its own name. Many machines lack fonts for some: those have their English name as well. */
 export const LANGUAGES = {
   en: "English",
-  ar: "العربية",
+  ar: "العربية (Arabic)",
   de: "Deutsch",
   es: "Español",
   fr: "Français",
-  ja: "日本語",
+  ja: "日本語 (Japanese)",
 } as const;
 
 export type Language = keyof typeof LANGUAGES;
