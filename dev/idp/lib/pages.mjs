@@ -67,7 +67,7 @@ export function signInPage({ uid, clientName, email = '', wrong = false, account
   const note = reauthenticate
     ? html`<p class="lead">${who}${clientName} asks you to sign in again, as the same person or another one.</p>`
     : html`<p class="lead">to continue to ${clientName}</p>`;
-  const alert = wrong ? html`<p class="alert" role="alert" id="wrong">That e-mail address and password do not belong together. Check both and try again.</p>` : '';
+  const alert = wrong ? html`<p class="alert" role="alert" id="wrong">The e-mail address or the password is wrong. Check both and try again.</p>` : '';
   const invalid = wrong ? html` aria-invalid="true" aria-describedby="wrong"` : '';
   return page(wrong ? 'Sign in: try again' : 'Sign in', html`
         <h1>${mayContinue ? 'Choose an account' : 'Sign in'}</h1>
@@ -118,7 +118,7 @@ export function signedOutPage() {
 export function errorPage(error, description, application) {
   return page('Something went wrong', html`
         <h1>This did not work</h1>
-        <p class="lead">${description || 'The provider could not go on with this request.'}</p>
+        <p class="lead">${description || 'The provider could not continue this request.'}</p>
         <p class="lead">${application ? html`<a href="${application}">Go back to the application</a>` : 'Go back to the application'} and sign in again.</p>
         <p class="code"><code>${error}</code></p>`);
 }
