@@ -208,7 +208,7 @@ export const de: Words = {
     detail:
       "Dieser Browser hat keinen Zugang mehr zu Ihrem Konto. Schließen Sie an einem gemeinsam genutzten Computer auch das Fenster.",
     hereOnly:
-      "Sie sind hier abgemeldet, bei Ihrem Anbieter aber noch angemeldet. Bei der nächsten Anmeldung hier fragen wir Sie erneut. Melden Sie sich an einem gemeinsam genutzten Computer auch bei Ihrem Anbieter ab.",
+      "Sie sind hier abgemeldet, bei Ihrem Anbieter aber noch angemeldet. Bei der nächsten Anmeldung hier fragt Ihr Anbieter Sie erneut. Melden Sie sich an einem gemeinsam genutzten Computer auch bei Ihrem Anbieter ab.",
     again: "Erneut anmelden",
     still: "Sie sind noch angemeldet.",
     stillDetail: "Ihre Abmeldung hat uns nicht erreicht, oder Sie haben sich danach wieder angemeldet.",

@@ -199,7 +199,7 @@ export const en = {
     detail:
       "This browser no longer has access to your account. On a shared computer, close the window as well.",
     hereOnly:
-      "You are signed out here but still signed in at your provider. The next time you sign in here, we ask you again. On a shared computer, sign out at your provider as well.",
+      "You are signed out here but still signed in at your provider. The next time you sign in here, your provider asks you again. On a shared computer, sign out at your provider as well.",
     again: "Sign in again",
     still: "You are still signed in.",
     stillDetail: "Your sign-out did not reach us, or you signed in again afterwards.",

@@ -206,7 +206,7 @@ export const es: Words = {
     detail:
       "Este navegador ya no tiene acceso a su cuenta. En un equipo compartido, cierre también la ventana.",
     hereOnly:
-      "Ha cerrado la sesión aquí, pero sigue abierta en su proveedor. La próxima vez que inicie sesión aquí, le preguntaremos de nuevo. En un equipo compartido, ciérrela también en su proveedor.",
+      "Ha cerrado la sesión aquí, pero sigue abierta en su proveedor. La próxima vez que inicie sesión aquí, su proveedor le preguntará de nuevo. En un equipo compartido, ciérrela también en su proveedor.",
     again: "Iniciar sesión de nuevo",
     still: "Su sesión sigue iniciada.",
     stillDetail: "Su cierre de sesión no nos ha llegado, o ha vuelto a iniciar sesión después.",

@@ -212,7 +212,7 @@ export const fr: Words = {
     detail:
       "Ce navigateur n’a plus accès à votre compte. Sur un ordinateur partagé, fermez aussi la fenêtre.",
     hereOnly:
-      "Vous êtes déconnecté ici, mais toujours connecté chez votre fournisseur. À la prochaine connexion ici, nous vous demanderons de confirmer. Sur un ordinateur partagé, déconnectez-vous aussi chez votre fournisseur.",
+      "Vous êtes déconnecté ici, mais toujours connecté chez votre fournisseur. À votre prochaine connexion ici, il vous interrogera de nouveau. Sur un ordinateur partagé, déconnectez-vous aussi chez votre fournisseur.",
     again: "Se reconnecter",
     still: "Vous êtes toujours connecté.",
     stillDetail: "Votre déconnexion ne nous est pas parvenue, ou vous vous êtes reconnecté depuis.",
