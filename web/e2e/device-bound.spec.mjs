@@ -194,8 +194,8 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     await h1(page, "One moment");
     await assertAccessible(page, "the page that waits");
     await page.unroute("**/api/auth/device?*");
-    await page.getByRole("link", { name: "Go on" }).click();
-    await h1(page, "This browser is not tied to your sign-in");
+    await page.getByRole("link", { name: "Continue" }).click();
+    await h1(page, "This sign-in is not bound to your device");
     assert.equal(browser.answers.findLast(({ path }) => path === "/api/auth/device").status, 403);
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme });

@@ -90,7 +90,7 @@ test("a sign-in cancelled at the provider is told by a posted answer too", async
   expects(/status of 400/);
   await page.goto("/account/session");
   await page.getByRole("button", { name: "Cancel" }).click();
-  await page.getByText("The sign-in was cancelled").waitFor();
+  await page.getByText("You cancelled the sign-in").waitFor();
   await page.getByRole("link", { name: "Try again" }).click();
   await signInAtProvider(page, stack);
   await h1(page, "This session");

@@ -92,11 +92,11 @@ test("a sign-in cancelled at the provider says so, also when the page is loaded 
   expects(REFUSED);
   await page.goto("/account/session?n=1");
   await page.getByRole("button", { name: "Cancel" }).click();
-  await page.getByText("The sign-in was cancelled").waitFor();
+  await page.getByText("You cancelled the sign-in").waitFor();
   const tryAgain = page.getByRole("link", { name: "Try again" });
   const way = await tryAgain.getAttribute("href");
   assert.equal((await page.reload()).status(), 400);
-  await page.getByText("it was finished already").waitFor();
+  await page.getByText("it is already complete").waitFor();
   assert.equal(await me(context, stack), 204);
   // Continue at the address that the page linked to before the reload.
   await page.goto(way);

@@ -100,7 +100,7 @@ test("a form that meets an expired session goes out as it was, once, by a press 
   assert.equal(await page.evaluate(() => sessionStorage.getItem("vestibule.form")), null);
 
   await page.goto("/api/auth/form");
-  await page.getByText("There is no form here that waits to be sent.").waitFor();
+  await page.getByText("No form is waiting here.").waitFor();
 });
 
 test("somebody else who signs in is not offered it, and it is gone", async () => {
@@ -109,7 +109,7 @@ test("somebody else who signs in is not offered it, and it is gone", async () =>
   await expire(context, { alsoAtProvider: true });
   await page.getByRole("button", { name: "Order" }).click();
   await signInAtProvider(page, stack, stack.accounts[1]);
-  await h1(page, "This form is not yours");
+  await h1(page, "This form is not from your account");
   await assertAccessible(page, "somebody else's form");
   assert.equal((await page.content()).includes("Größe"), false);
   assert.equal(await page.evaluate(() => sessionStorage.getItem("vestibule.form")), null);
@@ -139,7 +139,7 @@ test("without scripts nothing is kept and nothing is lost that was not lost befo
 
 test("the pages are in the visitor's language, and from right to left where it is read so", async () => {
   for (const [locale, direction, title, button] of [
-    ["ar", "rtl", "هل تريد إرسال نموذجك مرة أخرى؟", "أرسل مرة أخرى"],
+    ["ar", "rtl", "هل تريد إرسال نموذجك مرة أخرى؟", "الإرسال مرة أخرى"],
     ["ja", "ltr", "フォームをもう一度送信しますか？", "もう一度送信"],
   ]) {
     const { context, page } = await atTheForm({ locale });

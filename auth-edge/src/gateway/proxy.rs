@@ -77,7 +77,7 @@ impl Proxy {
     pub(super) async fn forward(&self, mut outgoing: OutgoingRequest<'_>, body: Body) -> Response {
         let (route, head) = (outgoing.route, &outgoing.head);
         let Some(uri) = outgoing.target() else {
-            return HttpError::BadRequest("The path can not be passed on.").into_response();
+            return HttpError::BadRequest("The path cannot be forwarded.").into_response();
         };
         let limit = route.max_body_bytes.unwrap_or(self.max_body_bytes);
         if limit > 0 && body.size_hint().lower() > limit {

@@ -30,10 +30,10 @@ pub(crate) use render::render;
 const RETRY_AFTER_SECS: u64 = 5;
 
 /// The edge did not pass a form on.
-pub(crate) const NOT_SENT: &str = "What you sent was not passed on, and nothing was changed. Sign in in a new tab, then come back to this one and send it again.";
+pub(crate) const NOT_SENT: &str = "We did not send your input, and nothing changed. Sign in in a new tab, then return to this tab and send it again.";
 
 /// The edge did not pass a form on, at an address that would have kept a smaller form.
-pub(crate) const NOT_KEPT: &str = "What you sent was not passed on, and nothing was changed. A form with files, or a very long one, cannot be kept while you sign in: sign in in a new tab, then come back to this one and send it again.";
+pub(crate) const NOT_KEPT: &str = "We did not send your form, and nothing changed. A form with files, or a very long one, cannot be kept while you sign in. Sign in in a new tab, then return to this tab and send it again.";
 
 impl HttpError {
     /// Whether the session service could not reach the provider for new tokens.
@@ -140,29 +140,29 @@ impl HttpError {
     pub(crate) fn title(&self) -> &'static str {
         match self {
             Self::NotFound => "Page not found",
-            Self::MethodNotAllowed(_) => "That does not work here",
+            Self::MethodNotAllowed(_) => "This does not work here",
             Self::NotAuthenticated => "Not signed in",
             Self::NotSent(_) => "You are signed out",
             Self::LoginRequired(_) => "Sign in first",
-            Self::BadRequest(_) | Self::UnsupportedMediaType { .. } => "That request was not understood",
-            Self::Csrf | Self::CrossSite => "That did not come from our pages",
-            Self::TooLarge => "Too large",
-            Self::TooSlow => "That took too long",
-            Self::Overloaded(_) | Self::SessionServiceDown => "We will be right back",
+            Self::BadRequest(_) | Self::UnsupportedMediaType { .. } => "We could not read this request",
+            Self::Csrf | Self::CrossSite => "This did not come from our pages",
+            Self::TooLarge => "The request is too large",
+            Self::TooSlow => "The request took too long",
+            Self::Overloaded(_) | Self::SessionServiceDown => "Temporarily unavailable",
             Self::RateLimited { .. } => "Too many attempts",
             Self::SignIn { reason, .. } => match reason {
                 RefusalReason::Denied => "Sign-in cancelled",
-                RefusalReason::SessionServiceUnavailable => "We will be right back",
+                RefusalReason::SessionServiceUnavailable => "Temporarily unavailable",
                 _ => "Sign-in did not work",
             },
             Self::MissingClass { .. } => "Sign-in did not work",
-            Self::Provider(..) => "Sign-in service not available",
+            Self::Provider(..) => "Your sign-in provider is not available",
             Self::LogoutToken(_) => "Logout refused",
             Self::SignedOutHereOnly => "This browser is signed out",
-            Self::Session { .. } => "That did not work",
-            Self::NotBound => "This browser is not tied to your sign-in",
-            Self::Forbidden { .. } | Self::MissingClaims { .. } | Self::AccessToken { .. } => "Not allowed",
-            Self::UpstreamDown | Self::UpstreamSlow => "This part is not available",
+            Self::Session { .. } => "This did not work",
+            Self::NotBound => "This sign-in is not bound to your device",
+            Self::Forbidden { .. } | Self::MissingClaims { .. } | Self::AccessToken { .. } => "No access",
+            Self::UpstreamDown | Self::UpstreamSlow => "This service is not available",
             Self::Internal => "Something went wrong",
         }
     }
@@ -171,26 +171,26 @@ impl HttpError {
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::NotFound => "There is nothing at this address.",
-            Self::MethodNotAllowed(_) => "This address does not take requests of this kind.",
+            Self::MethodNotAllowed(_) => "This address does not accept requests of this kind.",
             Self::NotAuthenticated => pages::NOT_AUTHENTICATED,
             Self::LoginRequired(_) => "Signing in needs a navigation of the whole page to login_url.",
-            Self::Csrf => "The request lacks the proof that it comes from this site's own pages.",
-            Self::CrossSite => "Signing out needs a visit to this address, not a request in the background.",
+            Self::Csrf => "We cannot confirm where this request came from. Reload the page and try again.",
+            Self::CrossSite => "To sign out, open this address in your browser, not in the background.",
             Self::TooLarge => "The request's body is too large.",
             Self::TooSlow => "The rest of the request did not arrive in time.",
             Self::Overloaded(_) => {
-                "There are more requests than can be answered just now. Nothing is lost; try again in a moment."
+                "We are receiving too many requests right now. Nothing is lost. Try again in a moment."
             }
             Self::RateLimited { .. } => {
-                "There were too many requests from your network. Wait a moment and try again."
+                "We received too many requests from your network. Wait a moment, then try again."
             }
             Self::SignIn { reason, .. } => reason.words(),
             Self::Provider(handler, outage) => provider(*handler, *outage),
             Self::SessionServiceDown => {
-                "The service that keeps sessions cannot be reached just now. Nothing is lost; try again in a moment."
+                "We cannot reach the session service right now. Nothing is lost. Try again in a moment."
             }
             Self::SignedOutHereOnly => {
-                "This browser is signed out. The service that keeps sessions cannot be reached just now; the session itself will be ended as soon as the service is back."
+                "This browser is signed out. We cannot reach the session service right now. We will end the session as soon as the service is back."
             }
             Self::Session { reason, .. } => session(*reason).1,
             Self::BadRequest(words)
@@ -200,17 +200,17 @@ impl HttpError {
             | Self::Forbidden { words, .. }
             | Self::AccessToken { words, .. } => words,
             Self::NotBound => {
-                "This address is only for sign-ins that are tied to a device, so that copied cookies are worth nothing, and your browser has not tied this one. Chrome can, on a computer with a security chip."
+                "This address accepts only sign-ins that are bound to a device, because copied cookies then stop working. Your browser did not bind this sign-in. Use Chrome on a computer with a security chip."
             }
             Self::MissingClass { .. } => OTHER_CLASS,
-            Self::MissingClaims { .. } => "Your account does not have what this address asks for.",
+            Self::MissingClaims { .. } => "Your account does not meet the requirements of this address.",
             Self::UpstreamDown => {
-                "The service behind this address cannot be reached just now. Try again in a moment."
+                "We cannot reach the service behind this address right now. Try again in a moment."
             }
             Self::UpstreamSlow => {
                 "The service behind this address did not answer in time. Try again in a moment."
             }
-            Self::Internal => "That was our fault. Try again; if it stays, tell us the request ID.",
+            Self::Internal => "This is our fault. Try again. If it happens again, send us the request ID.",
         }
     }
 
@@ -233,14 +233,14 @@ fn provider(handler: Handler, outage: Outage) -> &'static str {
     match handler {
         // A wrong setting leads here too, and a retry does not help.
         Handler::Login | Handler::Callback | Handler::Logout if outage == Outage::BadAnswer => {
-            "The service that signs you in gave an answer that cannot be used. If it stays so, tell whoever runs this site."
+            "We cannot use the answer from your sign-in provider. If this happens again, tell the operator of this site."
         }
         Handler::Login | Handler::Callback => {
-            "The service that signs you in cannot be reached just now. Try again in a moment."
+            "We cannot reach your sign-in provider right now. Try again in a moment."
         }
-        Handler::Logout => "The service that signed you in cannot be reached just now.",
+        Handler::Logout => "We cannot reach your sign-in provider right now.",
         Handler::Profile => {
-            "The profile cannot be read from the service that signed you in just now. You stay signed in."
+            "We cannot read your profile from your sign-in provider right now. You stay signed in."
         }
     }
 }
@@ -250,7 +250,7 @@ fn session(reason: ErrorReason) -> (StatusCode, &'static str) {
     use ErrorReason as R;
     use StatusCode as S;
     match reason {
-        R::ErrMissingSession => (S::UNAUTHORIZED, "There is no session."),
+        R::ErrMissingSession => (S::UNAUTHORIZED, "You are not signed in."),
         R::ErrMissingAccessToken => (S::UNAUTHORIZED, "The session holds no access token."),
         R::ErrMissingRefreshToken => (S::UNAUTHORIZED, "The session holds no refresh token."),
         R::ErrExpiredAccessToken => (
@@ -261,14 +261,14 @@ fn session(reason: ErrorReason) -> (StatusCode, &'static str) {
             S::UNAUTHORIZED,
             "The provider refused to refresh the access token. Sign in again.",
         ),
-        R::ErrInsufficientScope => (S::FORBIDDEN, "The session lacks a scope that is asked for."),
+        R::ErrInsufficientScope => (S::FORBIDDEN, "The session lacks a required scope."),
         R::ErrInvalidTarget | R::ErrFailedTokenExchange => (
             S::FORBIDDEN,
-            "The service that signs you in gives you no access to the service behind this address. Signing in again will not help; tell whoever runs this site.",
+            "Your sign-in provider gives you no access to the service behind this address. Signing in again will not help. Tell the operator of this site.",
         ),
         R::ErrProviderUnavailable => (
             S::SERVICE_UNAVAILABLE,
-            "The identity provider cannot be reached just now.",
+            "We cannot reach the identity provider right now.",
         ),
         R::ErrStoreUnavailable
         | R::ErrUnknownEncryptionKey
@@ -278,15 +278,13 @@ fn session(reason: ErrorReason) -> (StatusCode, &'static str) {
         | R::ErrInternal
         | R::ErrUnspecified => (
             S::SERVICE_UNAVAILABLE,
-            "The service that keeps sessions cannot be reached just now. Nothing is lost.",
+            "We cannot reach the session service right now. Nothing is lost.",
         ),
         R::ErrCsrf => (
             S::FORBIDDEN,
-            "The request lacks the proof that it comes from this site's own pages.",
+            "We cannot confirm where this request came from. Reload the page and try again.",
         ),
-        R::ErrInvalidArgument | R::ErrBoundToAnotherKey => {
-            (S::BAD_REQUEST, "The request was not understood.")
-        }
+        R::ErrInvalidArgument | R::ErrBoundToAnotherKey => (S::BAD_REQUEST, "We could not read the request."),
         R::ErrStaleVersion => (S::CONFLICT, "The session changed meanwhile. Try again."),
         R::ErrSessionTooLarge
         | R::ErrRequestIdReused
@@ -296,7 +294,7 @@ fn session(reason: ErrorReason) -> (StatusCode, &'static str) {
         | R::ErrRequestTooLarge
         | R::ErrUnimplemented => (
             S::INTERNAL_SERVER_ERROR,
-            "That was our fault. If it stays, tell us the request ID.",
+            "This is our fault. If it happens again, send us the request ID.",
         ),
     }
 }

@@ -37,22 +37,22 @@ type NotOffered = (StatusCode, &'static str, &'static str);
 /// The form belongs to another user.
 pub(super) const OTHER_PERSON: NotOffered = (
     StatusCode::FORBIDDEN,
-    "This form is not yours",
-    "Somebody who was signed in with another account filled it in. It was discarded, and nothing was sent.",
+    "This form is not from your account",
+    "Someone filled it in with another account. We discarded it and sent nothing.",
 );
 
 /// The form is too old.
 pub(super) const TOO_OLD: NotOffered = (
     StatusCode::BAD_REQUEST,
-    "This form was kept for too long",
-    "It was discarded, and nothing was sent. Please fill it in again.",
+    "This form is too old",
+    "We discarded it and sent nothing. Fill it in again.",
 );
 
 /// The seal does not open.
 pub(super) const UNREADABLE: NotOffered = (
     StatusCode::BAD_REQUEST,
-    "This form cannot be read",
-    "Nothing was sent. Please fill it in again.",
+    "We cannot read this form",
+    "We sent nothing. Fill the form in again.",
 );
 
 /// The page that keeps a sealed form and goes to the login. Without scripts it says that nothing was sent,
@@ -79,7 +79,7 @@ pub(super) fn keep(
 
 /// The page that posts a kept form to the edge by script. Says so if there is no form.
 pub(super) fn hand_over(pages: &Pages, language: Language) -> Response {
-    let words = "There is no form here that waits to be sent. It may have been sent or discarded already.";
+    let words = "No form is waiting here. You may have sent or discarded it already.";
     let main = format!(
         "{}<form id=\"handover\" hidden method=\"post\" action=\"{FORM_PATH}\"><input type=\"hidden\" name=\"sealed\"></form>",
         message_main(language, ("Nothing to send", words), &NextStep::Home, None),
@@ -91,7 +91,7 @@ pub(super) fn hand_over(pages: &Pages, language: Language) -> Response {
 /// The page that offers a form to its user. A click sends it, as a plain form of a page.
 pub(super) fn offer(pages: &Pages, language: Language, form: &KeptForm) -> Response {
     let title = language.say("Send your form again?");
-    let words = "You are signed in again. What you entered was kept in this browser while you signed in, and has not been sent yet.";
+    let words = "You are signed in again. This browser kept what you entered and has not sent it yet.";
     let fields = form.fields();
     let inputs: String = fields
         .iter()
@@ -108,7 +108,7 @@ pub(super) fn offer(pages: &Pages, language: Language, form: &KeptForm) -> Respo
         names(language, &fields),
         escape(form.target.as_str()),
         escape(language.say("Send again")),
-        escape(language.say("Discard it")),
+        escape(language.say("Discard")),
     );
     // Browsers apply form-action to redirects too, and an application may redirect to its own provider.
     pages.page(language, title, &main, "'self' https:", Some(FORGET))
@@ -126,7 +126,7 @@ pub(super) fn drop_form(pages: &Pages, language: Language, (status, title, words
 pub(super) fn sign_in(pages: &Pages, language: Language, login: String) -> Response {
     let (title, words) = (
         "You are signed out",
-        "Sign in to go on with your form. It is still kept in this browser.",
+        "Sign in to continue with your form. This browser still keeps it.",
     );
     let page = pages.message(language, (title, words), &NextStep::SignIn(login), None);
     with_status(StatusCode::UNAUTHORIZED, page)
@@ -155,7 +155,7 @@ fn names(language: Language, fields: &[(String, String)]) -> String {
         .collect();
     format!(
         "<dt>{}</dt><dd><ul class=\"fields\">{items}</ul></dd>",
-        escape(language.say("Its fields"))
+        escape(language.say("Fields"))
     )
 }
 

@@ -45,7 +45,7 @@ impl Missing {
                 let words = if undated {
                     PROVIDER_TELLS_NO_TIME
                 } else {
-                    "Signing in did not give what this address asks for."
+                    "You signed in, but not in the way this address requires."
                 };
                 Self::NotBySignIn(HttpError::Forbidden {
                     code: "insufficient_user_authentication",
@@ -68,5 +68,5 @@ pub(crate) const WRONG_ORGANIZATION: HttpError = HttpError::Forbidden {
 /// The session comes from another provider.
 pub(crate) const WRONG_CONNECTION: HttpError = HttpError::Forbidden {
     code: "wrong_connection",
-    words: "This address is for people of another provider.",
+    words: "This address is for users of another provider.",
 };

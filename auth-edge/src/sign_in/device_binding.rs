@@ -120,7 +120,7 @@ pub(crate) async fn page(
 /// The challenge is not ours, or the session is already bound to another key.
 const NO_PROOF_OF_OURS: HttpError = HttpError::Forbidden {
     code: "device_proof",
-    words: "The proof of the device is not one of a session of ours.",
+    words: "The device proof does not belong to any of our sessions.",
 };
 
 /// POST: binds a session to the key of the proof. The proof's challenge names the session.

@@ -139,7 +139,7 @@ pub(crate) const BACK_CHANNEL_PER_MINUTE: u64 = 6_000;
 /// A request that is no navigation neither starts nor finishes a sign-in.
 const NOT_A_VISIT: HttpError = HttpError::Forbidden {
     code: "not_a_navigation",
-    words: "Signing in needs a visit to this address, not a request in the background.",
+    words: "To sign in, open this address in your browser, not in the background.",
 };
 
 /// How long a form may take to arrive: a few kilobytes over the slowest link.

@@ -176,52 +176,50 @@ reasons! {
 }
 
 /// The page's text if a guard needs the time of the sign-in and the provider does not report it.
-pub(crate) const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
+pub(crate) const PROVIDER_TELLS_NO_TIME: &str = "This address needs to know when you signed in, but your sign-in provider does not say so. Signing in again will not help. Tell the operator of this site.";
 
 /// The page's text if the provider confirmed none of the requested authentication classes.
 pub(crate) const OTHER_CLASS: &str =
-    "The service that signs you in did not confirm the kind of sign-in that this address asks for.";
+    "Your sign-in provider did not confirm the kind of sign-in that this address requires.";
 
 impl RefusalReason {
     /// The page's text for a rejected sign-in. Never quotes the provider.
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Self::UnknownIssuer => "This sign-in was started for another provider than ours.",
+            Self::UnknownIssuer => "This sign-in was started for a provider that this site does not use.",
             Self::UnknownConnection => {
-                "There is no such connection. Ask for one that is configured, or for none at all."
+                "This connection does not exist. Name a configured connection, or none."
             }
-            Self::ConnectionElsewhere => {
-                "People of that connection sign in at another address than this one."
-            }
+            Self::ConnectionElsewhere => "Users of this connection sign in at another address.",
             Self::RequestRefused => {
                 "The provider does not accept this sign-in request. Go back to the application and sign in from there."
             }
             Self::SessionServiceUnavailable => {
-                "The service that keeps sessions cannot be reached just now, so you are not signed in yet. Try again in a moment."
+                "We cannot reach the session service right now, so you are not signed in yet. Try again in a moment."
             }
             Self::State | Self::UnknownTransaction | Self::Body => {
-                "This sign-in was not started in this browser, or it was finished already. Start again."
+                "This sign-in did not start in this browser, or it is already complete. Start again."
             }
             Self::ExpiredTransaction => "This sign-in took too long and has expired. Start again.",
-            Self::AlreadyUsed => "This sign-in was used already. Start again if you are not signed in.",
-            Self::Denied => "The sign-in was cancelled, or access was denied.",
-            Self::InteractionNeeded => "Signing in without asking you was not possible. Start again.",
+            Self::AlreadyUsed => "This sign-in is already complete. If you are not signed in, start again.",
+            Self::Denied => "You cancelled the sign-in, or your provider denied access.",
+            Self::InteractionNeeded => "We could not sign you in without asking you. Start again.",
             Self::Organization => {
                 "You signed in with an account that does not belong to the expected organization."
             }
             Self::TokenNoAuthTime => PROVIDER_TELLS_NO_TIME,
             Self::TokenAcr => OTHER_CLASS,
             Self::SessionTooLarge => {
-                "Your account has more groups, roles or other data than a sign-in here can hold (the size limit of a session). Signing in again will not help; tell whoever runs this site."
+                "Your account has more groups, roles or other data than a session here can hold. Signing in again will not help. Tell the operator of this site."
             }
             Self::TokenTooLong => {
-                "Your account has more groups, roles or other data than an ID token may hold here (64 KiB). Signing in again will not help; tell whoever runs this site."
+                "Your account has more groups, roles or other data than an ID token may hold here (64 KiB). Signing in again will not help. Tell the operator of this site."
             }
             Self::Groups => {
-                "You belong to more groups than the service that signs you in sends along (the claim groups), and this site may not read them there. Signing in again will not help; tell whoever runs this site."
+                "You belong to more groups than your sign-in provider sends (the claim groups), and this site may not read them there. Signing in again will not help. Tell the operator of this site."
             }
             Self::OtherProvider | Self::Issuer => {
-                "An answer came that is not from the service you are signing in at. It was ignored, and your sign-in there goes on: finish it, or start again."
+                "We received an answer that is not from your sign-in provider, and ignored it. Your sign-in is still open: finish it, or start again."
             }
             Self::ProviderUnreachable
             | Self::ProviderTimeout
@@ -230,9 +228,9 @@ impl RefusalReason {
             | Self::ProviderMetadata
             | Self::NotSigned
             | Self::TokenUnknownKey => {
-                "The service that signs you in could not be reached or answered with a fault. Try again."
+                "We could not reach your sign-in provider, or it answered with an error. Try again."
             }
-            _ => "The answer of the service that signs you in was not accepted. Try again.",
+            _ => "We did not accept the answer from your sign-in provider. Try again.",
         }
     }
 

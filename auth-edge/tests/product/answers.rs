@@ -26,7 +26,7 @@ fn ignored(answer: &Answer, what: &str) {
         "{what} uses nothing up: {answer:?}"
     );
     assert!(
-        answer.body.contains("not from the service you are signing in at"),
+        answer.body.contains("not from your sign-in provider"),
         "{what}: {}",
         answer.body
     );

@@ -110,7 +110,7 @@ async fn a_page_that_needs_a_fresh_sign_in_requests_one_once_and_refuses_an_unda
     let (refused, sign_ins) = arrive(&gateway, &mut browser, "/fresh/a").await;
     assert_eq!((refused.status, sign_ins), (400, 1), "{refused:?}");
     assert!(
-        refused.body.contains("does not tell when you signed in"),
+        refused.body.contains("needs to know when you signed in"),
         "{}",
         refused.body
     );
@@ -123,7 +123,7 @@ async fn a_page_that_needs_a_fresh_sign_in_requests_one_once_and_refuses_an_unda
     let (page, sign_ins) = arrive(&gateway, &mut browser, "/fresh/a").await;
     assert_eq!((page.status, sign_ins), (403, 0), "{page:?}");
     assert!(
-        page.body.contains("does not tell when you signed in"),
+        page.body.contains("needs to know when you signed in"),
         "{}",
         page.body
     );

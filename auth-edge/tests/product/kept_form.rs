@@ -257,7 +257,7 @@ async fn a_form_is_offered_to_nobody_but_its_person() {
     let refused = hand_over(&mut browser, &sealed).await;
     assert_eq!(refused.status, 403);
     assert!(
-        refused.body.contains("This form is not yours") && !refused.body.contains("secret"),
+        refused.body.contains("This form is not from your account") && !refused.body.contains("secret"),
         "{}",
         refused.body
     );
@@ -391,7 +391,7 @@ async fn a_sealed_form_that_is_touched_old_huge_or_from_elsewhere_is_offered_to_
     ] {
         let page = hand_over(&mut browser, &touched).await;
         assert_eq!(page.status, 400, "{touched}");
-        assert!(page.body.contains("This form cannot be read"));
+        assert!(page.body.contains("We cannot read this form"));
     }
     assert_eq!(hand_over(&mut browser, &"A".repeat(200_000)).await.status, 413);
     for (name, value) in [
@@ -425,7 +425,7 @@ async fn a_sealed_form_that_is_touched_old_huge_or_from_elsewhere_is_offered_to_
     forms.sign_in(&mut browser, "ada").await;
     let old = hand_over(&mut browser, &sealed).await;
     assert_eq!(old.status, 400);
-    assert!(old.body.contains("This form was kept for too long") && old.body.contains("removeItem"));
+    assert!(old.body.contains("This form is too old") && old.body.contains("removeItem"));
     assert!(forms.posts().is_empty());
 }
 

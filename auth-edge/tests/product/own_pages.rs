@@ -98,7 +98,7 @@ async fn the_question_whether_to_sign_out_and_a_refused_sign_in_are_in_it_too() 
         .await;
     assert_eq!(refused.status, 400);
     assert!(
-        refused.body.contains("Die Anmeldung hat nicht geklappt"),
+        refused.body.contains("Die Anmeldung ist fehlgeschlagen"),
         "{}",
         refused.body
     );

@@ -133,11 +133,11 @@ async fn a_login_that_cannot_begin_says_why() {
         assert_eq!(answer.status, 502);
         says(&record(&log, &answer), "login", "provider_issuer");
         assert!(
-            answer.body.contains("tell whoever runs this site"),
+            answer.body.contains("Tell the operator of this site"),
             "{}",
             answer.body
         );
-        assert!(!answer.body.contains("just now"), "no promise: {}", answer.body);
+        assert!(!answer.body.contains("right now"), "no promise: {}", answer.body);
     }
     let stack = Stack::start().await;
     stack.provider.stop();

@@ -173,15 +173,15 @@ async fn a_page_says_which_claim_is_missing_whom_to_ask_and_how_to_come_as_someb
     assert_eq!(page.status, 403);
     for words in [
         "Ask &lt;finance&gt; at extension 7.",
-        "What is asked for: groups<",
+        "Required: groups<",
         "/api/auth/login?returnTo=%2Ftold%2Fa%3Fb%3Dc&amp;prompt=login",
-        "Sign in as somebody else",
+        "Use another account",
     ] {
         assert!(page.body.contains(words), "{words}: {}", page.body);
     }
     let silent = browser.visit("/silent/a").await;
     assert!(
-        silent.body.contains("Ask whoever runs this site"),
+        silent.body.contains("Ask the operator of this site"),
         "{}",
         silent.body
     );
@@ -260,7 +260,7 @@ async fn a_form_that_meets_a_dead_session_says_so_to_the_person_who_sent_it() {
     let answer = browser.post("/account/order", &navigation, "amount=1").await;
     assert_eq!(answer.status, 401);
     assert!(answer.header("content-type").starts_with("text/html"));
-    assert!(answer.body.contains("was not passed on") && answer.body.contains("/api/auth/login"));
+    assert!(answer.body.contains("nothing changed") && answer.body.contains("/api/auth/login"));
     let program = browser
         .post("/account/order", &[("accept", "application/json")], "amount=1")
         .await;

@@ -18,7 +18,7 @@ use crate::values::path::RequestPath;
 /// The request is unknown, or no rule matches.
 const UNKNOWN_REQUEST: HttpError = HttpError::Forbidden {
     code: "no_check",
-    words: "No rule of this site says who may come to this address.",
+    words: "No rule of this site says who may open this address.",
 };
 
 /// The application could use another method than the one the edge has checked.

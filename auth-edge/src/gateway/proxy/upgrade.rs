@@ -57,7 +57,7 @@ pub(in crate::gateway) fn is_handshake(request: &Request) -> Result<bool, HttpEr
         Ok(true)
     } else {
         Err(HttpError::BadRequest(
-            "A WebSocket is asked for by GET, without a body.",
+            "Open a WebSocket with GET, without a body.",
         ))
     }
 }

@@ -64,7 +64,7 @@ fn as_page(
     let words = match failure {
         _ if matches!(next, NextStep::SignInOutOfFrame(_)) => {
             title = "Sign in first";
-            "Sign in to see what belongs here.".to_owned()
+            "Sign in to see this content.".to_owned()
         }
         HttpError::MissingClaims { claims, message } => {
             missing_claims(language, failure.words(), claims, message.as_deref())
@@ -115,8 +115,8 @@ fn as_json(failure: &HttpError, step: Option<&NextStep>) -> Response {
 
 /// The claims or classes that fail the rule, with the operator's message from the rule.
 fn missing_claims(language: Language, words: &str, claims: &[String], message: Option<&str>) -> String {
-    let whom = message.unwrap_or_else(|| language.say("Ask whoever runs this site to be let in."));
-    let (words, asked) = (language.say(words), language.say("What is asked for"));
+    let whom = message.unwrap_or_else(|| language.say("Ask the operator of this site for access."));
+    let (words, asked) = (language.say(words), language.say("Required"));
     format!("{words} {whom} {asked}: {}", claims.join(", "))
 }
 

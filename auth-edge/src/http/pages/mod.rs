@@ -117,7 +117,7 @@ impl Pages {
     ) -> Response {
         let return_to = return_to.map(|url| hidden_input("returnTo", url));
         let title = language.say("Sign out?");
-        let words = language.say("Another site has sent you here to sign out. Nothing has happened yet.");
+        let words = language.say("Another site sent you here to sign out. You are still signed in.");
         let main = format!(
             "<h1>{}</h1><p>{}</p>\
              <form method=\"post\" action=\"{LOGOUT_PATH}\">{}{}\
@@ -153,7 +153,7 @@ impl Pages {
             "{}<p><a class=\"button\" href=\"{}\">{}</a></p>",
             words.map(explain).unwrap_or_default(),
             escape(url),
-            escape(language.say("Go on"))
+            escape(language.say("Continue"))
         );
         let mut response = self.page(language, title, &main, NO_FORMS, None);
         if let Ok(refresh) = HeaderValue::try_from(format!("{secs}; url={url}")) {
@@ -172,7 +172,7 @@ impl Pages {
     /// A page for the moment until a browser has bound its session to its device. It reloads at this URL.
     #[must_use]
     pub(crate) fn binding(&self, language: Language, url: &str) -> Response {
-        let words = "Your browser ties this sign-in to your device.";
+        let words = "Your browser is binding this sign-in to your device.";
         self.go_on(language, Some(words), url, 1)
     }
 }
@@ -196,7 +196,7 @@ pub(crate) fn message_main(
             "",
             Some((LOGOUT_PATH, "Sign out")),
         ),
-        NextStep::OtherAccount(url) => ((url.as_str(), "Sign in as somebody else"), "", None),
+        NextStep::OtherAccount(url) => ((url.as_str(), "Use another account"), "", None),
         NextStep::SignInOutOfFrame(url) => ((url.as_str(), "Sign in"), " target=\"_top\"", None),
         NextStep::SignInElsewhere(url) => (
             (url.as_str(), "Sign in"),

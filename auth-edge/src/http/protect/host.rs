@@ -18,7 +18,7 @@ pub(crate) fn named(request: &Request) -> Result<(), HttpError> {
     let named = request.headers().get_all(header::HOST).iter().count();
     let least = usize::from(request.version() == Version::HTTP_11);
     if named > 1 || named < least {
-        return Err(HttpError::BadRequest("The request has to name one host."));
+        return Err(HttpError::BadRequest("The request must name exactly one host."));
     }
     Ok(())
 }

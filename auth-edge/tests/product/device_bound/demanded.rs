@@ -50,7 +50,7 @@ async fn a_route_that_demands_it_waits_for_the_binding_and_says_why_it_lets_nobo
         .unwrap()
         .to_owned();
     assert!(
-        waiting.body.contains("ties this sign-in to your device"),
+        waiting.body.contains("is binding this sign-in to your device"),
         "{waiting:?}"
     );
 
@@ -67,7 +67,7 @@ async fn a_route_that_demands_it_waits_for_the_binding_and_says_why_it_lets_nobo
     let refused = unable.get_with(page, &NAVIGATION).await;
     assert_eq!(refused.status, 403);
     assert!(
-        refused.body.contains("not tied to your sign-in") && refused.body.contains("Sign in again"),
+        refused.body.contains("not bound to your device") && refused.body.contains("Sign in again"),
         "{refused:?}"
     );
     assert!(refused.body.contains("/api/auth/login?returnTo="), "{refused:?}");
@@ -129,7 +129,7 @@ async fn where_it_is_required_a_session_cookie_alone_is_worth_nothing_from_the_f
         .await;
     assert_eq!(refused.status, 403);
     assert!(
-        refused.body.contains("nicht an Ihre Anmeldung gebunden"),
+        refused.body.contains("nicht an Ihr Gerät gebunden"),
         "{refused:?}"
     );
     assert!(!is_signed_in(&mut unable).await);

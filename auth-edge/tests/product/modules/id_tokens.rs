@@ -222,9 +222,7 @@ async fn a_sign_in_under_a_key_that_is_not_published_can_be_tried_again_at_once(
     let refused = query.sign_in(&mut browser).await;
     assert_eq!(refused.status, 400);
     assert!(
-        refused
-            .body
-            .contains("could not be reached or answered with a fault"),
+        refused.body.contains("or it answered with an error"),
         "{refused:?}"
     );
     provider.reset();

@@ -82,7 +82,7 @@ async fn a_connection_nobody_knows_is_refused_in_plain_words() {
     }
     let answer = browser.get("/api/auth/login?connection=nobody").await;
     let words = answer.json()["error_description"].as_str().unwrap().to_owned();
-    assert!(words.starts_with("There is no such connection."), "{words}");
+    assert!(words.starts_with("This connection does not exist."), "{words}");
     for path in [
         "/api/auth/callback",
         "/api/auth/callback/nobody",

@@ -41,7 +41,7 @@ async fn a_person_in_850_groups_is_signed_in_without_the_hint_for_sign_out() {
 
 #[tokio::test]
 async fn beyond_a_limit_the_page_names_it_and_offers_nothing_to_try_again() {
-    for (by_userinfo, limit) in [(false, "64 KiB"), (true, "size limit of a session")] {
+    for (by_userinfo, limit) in [(false, "64 KiB"), (true, "than a session here can hold")] {
         let stack = Stack::with(&[("EDGE_USERINFO_AT_LOGIN", "always")]).await;
         let claim = json!(groups(2_000));
         stack.provider.script(|script| {
