@@ -53,8 +53,7 @@ export const de: Words = {
       },
       {
         title: "Ihre Sitzungen",
-        detail:
-          "Alle Browser, in denen Sie angemeldet sind. Wenn Sie einen abmelden, hat er sofort keinen Zugang mehr.",
+        detail: "Alle Browser, in denen Sie angemeldet sind. Abmelden wirkt sofort.",
       },
       {
         title: "Ihre Tokens bleiben auf dem Server",
@@ -78,8 +77,7 @@ export const de: Words = {
     refreshing: "Wird aktualisiert …",
     refreshed: "Ihr Profil ist auf dem neuesten Stand.",
     refreshFailed: "Wir konnten Ihr Profil nicht aktualisieren",
-    refreshFailedDetail:
-      "Sie sehen den letzten Stand, den wir erhalten haben. Versuchen Sie es gleich noch einmal.",
+    refreshFailedDetail: "Sie sehen den letzten bekannten Stand. Versuchen Sie es gleich noch einmal.",
     signInDetails: "Details zur Anmeldung",
     thisDevice: "Dieses Gerät",
     signedIn: "Angemeldet",
@@ -193,8 +191,7 @@ export const de: Words = {
       session_limit:
         "Sie haben sich in mehr Browsern angemeldet als erlaubt. Deshalb haben wir die älteste Sitzung beendet.",
       refused: "Ihr Anbieter bestätigt diese Anmeldung nicht mehr. Deshalb haben wir diese Sitzung beendet.",
-      token_mismatch:
-        "Ihr Anbieter hat für ein anderes Konto geantwortet. Deshalb haben wir diese Sitzung beendet.",
+      token_mismatch: "Ihr Anbieter hat für ein anderes Konto geantwortet. Wir haben diese Sitzung beendet.",
       theft:
         "Das Cookie dieser Sitzung wurde an zwei Stellen benutzt. Deshalb haben wir sie beendet. Wenn Sie das nicht waren, hatte jemand eine Kopie. Melden Sie sich an und prüfen Sie Ihre Sitzungen. Wenn Sie sich die Kopie nicht erklären können, ändern Sie Ihr Passwort bei Ihrem Anbieter.",
     },

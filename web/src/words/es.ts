@@ -53,8 +53,7 @@ export const es: Words = {
       },
       {
         title: "Sus sesiones",
-        detail:
-          "Todos los navegadores en los que ha iniciado sesión. Si cierra una, ese navegador pierde el acceso al instante.",
+        detail: "Los navegadores en los que ha iniciado sesión. Cerrarla tiene efecto inmediato.",
       },
       {
         title: "Sus tokens se quedan en el servidor",
@@ -74,7 +73,7 @@ export const es: Words = {
     unverified: "Sin verificar",
     noEmail: "Su proveedor no ha compartido ninguna dirección de correo",
     organization: "Organización",
-    refresh: "Actualizar desde el proveedor",
+    refresh: "Actualizar el perfil",
     refreshing: "Actualizando…",
     refreshed: "Su perfil está actualizado.",
     refreshFailed: "No hemos podido actualizar su perfil",
@@ -86,8 +85,7 @@ export const es: Words = {
     yourProvider: "Su proveedor de identidad",
     expires: "Cierre por inactividad",
     ends: "Cierre a más tardar",
-    needsSignIn:
-      "Su proveedor pide que inicie sesión de nuevo antes de que este sitio pueda actuar en su nombre.",
+    needsSignIn: "Inicie sesión de nuevo en su proveedor para que este sitio pueda actuar en su nombre.",
     signInAgain: "Iniciar sesión de nuevo",
     failed: "No hemos podido cargar los detalles de su sesión",
     claims: "Lo que su proveedor comparte sobre usted",
@@ -122,8 +120,8 @@ export const es: Words = {
     ended: (device) => `Se ha cerrado la sesión de ${device}.`,
     endFailed: (device) => `No hemos podido cerrar la sesión de ${device}`,
     endFailedDetail: "La sesión sigue iniciada. Inténtelo de nuevo en un momento.",
-    endOthers: "Cerrar todas las demás sesiones",
-    endOthersAsk: "¿Cerrar todas las demás sesiones?",
+    endOthers: "Cerrar las demás sesiones",
+    endOthersAsk: "¿Cerrar las demás sesiones?",
     endOthersDetail: (count) =>
       count === 1
         ? "Tendrá que iniciar sesión de nuevo en el otro navegador."
@@ -189,8 +187,7 @@ export const es: Words = {
       replaced: "Inició sesión de nuevo en este navegador.",
       security_event:
         "Recibimos un aviso de un cambio en su cuenta o dispositivo, así que cerramos esta sesión para protegerle.",
-      session_limit:
-        "Inició sesión en más navegadores de los permitidos, así que cerramos la sesión más antigua.",
+      session_limit: "Superó el límite de navegadores permitidos, así que cerramos la sesión más antigua.",
       refused: "Su proveedor ya no confirma este inicio de sesión, así que cerramos esta sesión.",
       token_mismatch: "Su proveedor respondió por otra cuenta, así que cerramos esta sesión.",
       theft:

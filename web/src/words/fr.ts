@@ -56,8 +56,7 @@ export const fr: Words = {
       },
       {
         title: "Vos sessions",
-        detail:
-          "Tous les navigateurs où vous êtes connecté. Si vous en déconnectez un, il perd aussitôt l’accès.",
+        detail: "Tous vos navigateurs connectés. Si vous en déconnectez un, il perd aussitôt l’accès.",
       },
       {
         title: "Vos jetons restent sur le serveur",
@@ -77,7 +76,7 @@ export const fr: Words = {
     unverified: "Non vérifiée",
     noEmail: "Votre fournisseur n’a communiqué aucune adresse e-mail",
     organization: "Organisation",
-    refresh: "Actualiser auprès du fournisseur",
+    refresh: "Actualiser le profil",
     refreshing: "Actualisation…",
     refreshed: "Votre profil est à jour.",
     refreshFailed: "Nous n’avons pas pu actualiser votre profil",
@@ -96,8 +95,7 @@ export const fr: Words = {
     claims: "Ce que votre fournisseur communique",
     claimsShow: "Afficher les données",
     claimsHide: "Masquer les données",
-    claimsNote:
-      "Votre fournisseur a communiqué ces données lors de la connexion. Nous les affichons telles quelles.",
+    claimsNote: "Votre fournisseur a communiqué ces données à la connexion. Elles sont inchangées.",
     copy: "Copier",
     copied: "Copié",
     copyFailed: "Copie impossible",

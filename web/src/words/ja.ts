@@ -53,8 +53,7 @@ export const ja: Words = {
       },
       {
         title: "セッション一覧",
-        detail:
-          "サインインしているすべてのブラウザーです。サインアウトすると、すぐにアクセスできなくなります。",
+        detail: "サインイン中のブラウザーの一覧です。サインアウトすると、すぐに無効になります。",
       },
       {
         title: "トークンはサーバーから出ません",
@@ -78,8 +77,7 @@ export const ja: Words = {
     refreshing: "更新しています…",
     refreshed: "プロフィールは最新の状態です。",
     refreshFailed: "プロフィールを更新できませんでした",
-    refreshFailedDetail:
-      "表示されているのは、最後に受け取った情報です。しばらくしてからもう一度お試しください。",
+    refreshFailedDetail: "最後に受け取った情報を表示しています。しばらくしてからお試しください。",
     signInDetails: "サインインの詳細",
     thisDevice: "このデバイス",
     signedIn: "サインイン日時",
@@ -87,8 +85,7 @@ export const ja: Words = {
     yourProvider: "ご利用の ID プロバイダー",
     expires: "未使用時の自動サインアウト",
     ends: "サインアウトの最終期限",
-    needsSignIn:
-      "このサイトが代わりに操作するには、プロバイダーでもう一度サインインしていただく必要があります。",
+    needsSignIn: "このサイトが代わりに操作するには、もう一度サインインする必要があります。",
     signInAgain: "もう一度サインイン",
     failed: "セッションの詳細を読み込めませんでした",
     claims: "プロバイダーから共有された情報",
