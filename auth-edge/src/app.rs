@@ -16,10 +16,10 @@ use crate::browser::analytics::Analytics;
 use crate::browser::{Browser, profile};
 use crate::gateway::assertion::Assertions;
 use crate::gateway::bearer::BearerTokens;
-use crate::gateway::claim_headers::LeftOutHeaders;
+use crate::gateway::claim_headers::OmittedHeaderLog;
 use crate::gateway::{Gateway, Proxy};
 use crate::http::layer::EdgeLayer;
-use crate::http::protect::load::{ConcurrencyLimit, VisitorShare};
+use crate::http::protect::load::{ClientShares, ConcurrencyLimit};
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::shares::Shares;
 use crate::http::shared::Shared;
@@ -76,8 +76,8 @@ impl App {
         let requests = settings.max_concurrent_requests;
         let layer = EdgeLayer {
             shared: Arc::clone(&shared),
-            concurrency: ConcurrencyLimit::new(requests, VisitorShare::of(requests)),
-            with_body: ConcurrencyLimit::new(requests, VisitorShare::of(requests)),
+            concurrency: ConcurrencyLimit::new(requests, ClientShares::of(requests)),
+            with_body: ConcurrencyLimit::new(requests, ClientShares::of(requests)),
             body_silence: settings.body_silence,
             https: settings.https(),
         };
@@ -108,7 +108,7 @@ impl App {
             proxy: Arc::new(proxy),
             stopping: Stopping::on(CancellationToken::new()),
             assertions,
-            left_out_headers: LeftOutHeaders::default(),
+            omitted_header_log: OmittedHeaderLog::default(),
             bearer: Arc::new(BearerTokens::new(shared.metrics.access_tokens.clone())),
             pending,
             kept_forms: Arc::new(KeptForms {

@@ -341,7 +341,7 @@ async fn probe(client: SessionClient, reached: Condition, shutdown: Cancellation
         match client.get_session(GetSessionRequest { by }).await {
             Err(error) if error.is_unavailable() => reached.unmet("the session service does not answer"),
             // Any other answer, even an error, is an answer.
-            Ok(_) | Err(_) => reached.met(),
+            Ok(_) | Err(_) => reached.mark_met(),
         }
         tokio::select! {
             () = tokio::time::sleep(PROBE_INTERVAL) => {}

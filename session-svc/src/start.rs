@@ -22,13 +22,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::callers::Callers;
 use crate::grpc::{self, CallContext, Health};
-use crate::keeper::{Keeper, SessionCounts};
 use crate::receiver::{ReceiverError, SignalReceiver, TransmittersFile};
 use crate::refresh::{Measures, RefreshProviders, Refresher};
 use crate::session::Lifetime;
+use crate::session_store::{SessionCounts, SessionStore};
 use crate::sessions::{SessionLimits, Sessions};
 use crate::settings::Settings;
-use crate::store::{self, MeasuredStore, OpenError, SessionStore};
+use crate::store::{self, KeyValueStore, MeasuredStore, OpenError};
 use crate::store_condition::StoreCondition;
 use crate::transmitter::{self, Outbox, Receivers};
 use crate::vault::{KeyRing, MalformedKey, UnknownKeys, Vault};
@@ -92,7 +92,7 @@ pub enum StartError {
 #[derive(Clone)]
 pub struct ServiceParts<P = RefreshProviders> {
     /// Stores the sessions; its clock is the service's.
-    pub store: Arc<dyn SessionStore>,
+    pub store: Arc<dyn KeyValueStore>,
     /// Seals the sessions.
     pub keys: Reloading<KeyRing>,
     /// Refreshes and revokes their tokens.
@@ -186,7 +186,7 @@ pub async fn serve<P: Into<RefreshProviders>>(
     listener: TcpListener,
     runtime: Runtime,
 ) -> Result<(), StartError> {
-    let store: Arc<dyn SessionStore> = Arc::new(MeasuredStore::new(parts.store, &runtime.metrics)?);
+    let store: Arc<dyn KeyValueStore> = Arc::new(MeasuredStore::new(parts.store, &runtime.metrics)?);
     let condition = StoreCondition::new(&runtime)?;
     let vault = Vault {
         clock: Arc::clone(&runtime.clock),
@@ -194,22 +194,22 @@ pub async fn serve<P: Into<RefreshProviders>>(
         keys: parts.keys,
     };
     let receiver = parts.transmitters;
-    let mut keeper = Keeper::new(Arc::clone(&store), Arc::new(vault), parts.lifetime);
-    keeper.counts = Some(SessionCounts::new(&runtime.metrics, &parts.lifetime)?);
-    keeper.finds_by_email = receiver.as_ref().is_some_and(TransmittersFile::has_email);
+    let mut session_store = SessionStore::new(Arc::clone(&store), Arc::new(vault), parts.lifetime);
+    session_store.counts = Some(SessionCounts::new(&runtime.metrics, &parts.lifetime)?);
+    session_store.finds_by_email = receiver.as_ref().is_some_and(TransmittersFile::has_email);
     let receiver = receiver
         .map(|file| SignalReceiver::new(file, &runtime.metrics))
         .transpose()?;
     let outbox = match parts.receivers {
         Some(receivers) => Some(Arc::new(Outbox::new(
             receivers,
-            keeper.clone(),
+            session_store.clone(),
             &runtime.metrics,
         )?)),
         None => None,
     };
     let mut refresher = Refresher::new(
-        keeper.clone(),
+        session_store.clone(),
         parts.provider,
         parts.limits.refresh_lease,
         parts.limits.max_bytes,
@@ -217,8 +217,8 @@ pub async fn serve<P: Into<RefreshProviders>>(
     );
     refresher.revalidates = parts.limits.revalidate_ms > 0;
     refresher.signals = outbox.clone();
-    let sessions =
-        Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits).with_demands(receiver.is_some());
+    let sessions = Sessions::new(session_store, Arc::new(refresher.clone()), parts.limits)
+        .with_demands(receiver.is_some());
     let limits = listener_limits(LimitHits::new(&runtime.metrics, [])?);
     let calls = CallContext::new(access.callers, &runtime.metrics, Arc::clone(&runtime.clock))?;
     let stopping = Stopping::on(runtime.shutdown.clone());

@@ -11,7 +11,7 @@ use chassis::runtime::Runtime;
 use prometheus::{IntGauge, register_int_gauge_with_registry};
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{SessionStore, StoreError};
+use crate::store::{KeyValueStore, StoreError};
 
 /// How often the store is checked.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ impl StoreCondition {
     }
 
     /// Checks the store until the service stops.
-    pub(crate) async fn follow(self, store: Arc<dyn SessionStore>, shutdown: CancellationToken) {
+    pub(crate) async fn follow(self, store: Arc<dyn KeyValueStore>, shutdown: CancellationToken) {
         loop {
             self.report(tokio::time::timeout(TIMEOUT, store.check()).await.ok());
             tokio::select! {
@@ -55,12 +55,12 @@ impl StoreCondition {
     fn report(&self, answer: Option<Result<(), StoreError>>) {
         match answer {
             Some(Ok(())) => {
-                self.answers.met();
-                self.has_room.met();
+                self.answers.mark_met();
+                self.has_room.mark_met();
                 self.full.set(0);
             }
             Some(Err(StoreError::Full)) => {
-                self.answers.met();
+                self.answers.mark_met();
                 self.has_room
                     .unmet("the session store is full: no session can begin");
                 if self.full.get() == 0 {

@@ -14,7 +14,7 @@ use crate::browser::Browser;
 use crate::http::errors::HttpError;
 use crate::http::protect::csrf;
 use crate::http::{no_store, request};
-use crate::sessions::{TokenFor, Use};
+use crate::sessions::{SessionUse, TokenFor};
 
 /// Scopes that may be requested at once.
 const MAX_SCOPES: usize = 32;
@@ -25,7 +25,10 @@ pub(crate) async fn handle(
     request: Request,
 ) -> Result<Response, HttpError> {
     csrf::check_script(request.headers(), &browser.sites.of(request.headers()).base_url)?;
-    let current = browser.sessions.current(request.headers(), Use::LookOnly).await;
+    let current = browser
+        .sessions
+        .current(request.headers(), SessionUse::LookOnly)
+        .await;
     let current = current.map_err(|error| HttpError::session_service_down(&error, "no access token"))?;
     let current = current.ok_or(HttpError::session(ErrorReason::ErrMissingSession))?;
     let requested =

@@ -30,7 +30,7 @@ use url::Url;
 
 use crate::browser::Browser;
 use crate::http::errors::HttpError;
-use crate::http::protect::load::{ConcurrencyLimit, VisitorShare};
+use crate::http::protect::load::{ClientShares, ConcurrencyLimit};
 use crate::http::protect::slow_client;
 use crate::http::request;
 use crate::values::reserved::ANALYTICS_PREFIX;
@@ -63,7 +63,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_IN_FLIGHT: usize = 32;
 
 /// Batches in flight per visitor: a page sends one batch at a time, and a person has a few pages.
-const SHARE: VisitorShare = VisitorShare {
+const SHARE: ClientShares = ClientShares {
     of_address: 4,
     of_session: 2,
 };

@@ -23,7 +23,7 @@ use crate::http::errors::HttpError;
 use crate::http::no_content;
 use crate::http::observe::SessionHandle;
 use crate::http::request;
-use crate::sessions::{CachedSession, CurrentSession, Use};
+use crate::sessions::{CachedSession, CurrentSession, SessionUse};
 
 /// GET counts as use and rolls the session, unless `roll=false`: the user is away. HEAD never rolls it.
 pub(crate) async fn handle(
@@ -36,9 +36,9 @@ pub(crate) async fn handle(
         head.method == Method::HEAD || request::first_parameter(query, "roll").is_some_and(|v| v == "false");
     let device = || browser.device(&head.headers, request::peer(&head.extensions));
     let use_ = if polled {
-        Use::LookOnly
+        SessionUse::LookOnly
     } else {
-        Use::Counts(&device)
+        SessionUse::Counts(&device)
     };
     let current = browser
         .sessions

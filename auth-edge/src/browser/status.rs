@@ -15,7 +15,7 @@ use crate::browser::Browser;
 use crate::http::errors::HttpError;
 use crate::http::no_store;
 use crate::http::observe::SessionHandle;
-use crate::sessions::Use;
+use crate::sessions::SessionUse;
 
 /// GET: the session's state and the seconds left.
 pub(crate) async fn handle(
@@ -24,7 +24,7 @@ pub(crate) async fn handle(
 ) -> Result<Response, HttpError> {
     let current = browser
         .sessions
-        .current(request.headers(), Use::LookOnly)
+        .current(request.headers(), SessionUse::LookOnly)
         .await
         .map_err(|error| HttpError::session_service_down(&error, "status not available"))?;
     let Some(current) = current else {

@@ -33,7 +33,7 @@ pub(super) async fn examine(settings: &SessionServiceSettings) -> Vec<Check> {
             return vec![(id, Finding::problem(found, advice))];
         }
     };
-    let answers = match ask_for_nobody(&client).await {
+    let answers = match probe_get_session(&client).await {
         Some(error) if error.reason == ErrorReason::ErrStoreUnavailable => {
             Finding::problem("answers, but its store does not", "run `session-svc doctor`")
         }
@@ -64,7 +64,7 @@ fn client(settings: &SessionServiceSettings) -> Result<SessionClient, String> {
 }
 
 /// Asks for a session that cannot exist. `None` means that the service answers so.
-async fn ask_for_nobody(client: &SessionClient) -> Option<SessionError> {
+async fn probe_get_session(client: &SessionClient) -> Option<SessionError> {
     let by = Some(get_session_request::By::Handle("0".repeat(32)));
     let error = client.get_session(GetSessionRequest { by }).await.err()?;
     (error.reason != ErrorReason::ErrMissingSession).then_some(error)

@@ -26,9 +26,9 @@ use super::{bearer, cross_site, guard};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::{no_store, request};
-use crate::route_table::missing::Missing;
 use crate::route_table::requirements::Requirements;
-use crate::route_table::upstream_headers::ToldNames;
+use crate::route_table::unmet_requirement::UnmetRequirement;
+use crate::route_table::upstream_headers::IdentityHeaderNames;
 use crate::route_table::{Guard, Route};
 use crate::sessions::{CachedToken, CurrentSession, TokenFor};
 use crate::values::forwarded::{self, OriginalRequest};
@@ -37,13 +37,13 @@ use crate::values::reserved::CHECK_PATH;
 /// Response extension: the headers of the answer that are for the application, besides the edge's own, and
 /// the names that no client may send.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ForApplication {
+pub(crate) struct ApplicationHeaders {
     /// Whether the client's own access token is kept from the application.
-    pub(crate) token_ends_here: bool,
+    pub(crate) hides_client_token: bool,
     /// Headers of this answer.
     pub(crate) headers: Vec<HeaderName>,
     /// Names no client may send.
-    pub(crate) names: ToldNames,
+    pub(crate) names: IdentityHeaderNames,
 }
 
 /// Answers a forward-auth check.
@@ -129,18 +129,18 @@ async fn judge(
     let current = guard::session(gateway, client, rolls, is_late)
         .await
         .map_err(refused)?;
-    let current = current.ok_or_else(|| missing(None, Missing::Session))?;
+    let current = current.ok_or_else(|| missing(None, UnmetRequirement::Session))?;
     let met = match route {
-        Some(route) => guard::met_by(gateway, route, &asking.headers, &current)
+        Some(route) => guard::check_requirements(gateway, route, &asking.headers, &current)
             .await
             .map(drop),
-        None => guard::meets(gateway, &Requirements::default(), &asking.headers, &current),
+        None => guard::check_sign_in(gateway, &Requirements::default(), &asking.headers, &current),
     };
     met.map_err(|lacks| missing(Some(&current.session), lacks))?;
     let access_token = if gateway.check_authorization && is_about_another_request(gateway, asking) {
         let token = access_token(gateway, asking, route, &current).await;
         let token = token.map_err(|lacks| match lacks {
-            Missing::NotBySignIn(failure) => refused(failure),
+            UnmetRequirement::NotBySignIn(failure) => refused(failure),
             lacks => missing(None, lacks),
         })?;
         Some(token)
@@ -162,7 +162,7 @@ async fn access_token(
     asking: &Parts,
     route: Option<&Route>,
     current: &CurrentSession,
-) -> Result<Arc<CachedToken>, Missing> {
+) -> Result<Arc<CachedToken>, UnmetRequirement> {
     let query = asking.uri.query().unwrap_or_default();
     let text = |name| request::first_parameter(query, name).unwrap_or_default();
     let (scopes, audience, resource) = (text("scope"), text("audience"), text("resource"));
@@ -175,8 +175,8 @@ async fn access_token(
     let wanted = by_rule.filter(|token| token.names_api());
     match guard::token(gateway, current, wanted.unwrap_or(&requested)).await {
         // A bound token (RFC 9449) is useless to the proxy. Sessions older than `OIDC_DPOP=off` have one.
-        Ok(granted) if granted.is_bound() => Err(Missing::Session),
-        Err(Missing::Token(_)) => Err(Missing::Session),
+        Ok(granted) if granted.is_bound() => Err(UnmetRequirement::Session),
+        Err(UnmetRequirement::Token(_)) => Err(UnmetRequirement::Session),
         other => other,
     }
 }

@@ -30,27 +30,27 @@ const MAX_TOTAL_BYTES: usize = 6_144;
 const ENCODED: AsciiSet = CONTROLS.add(b' ').add(b',').add(b'%');
 
 /// How often the log reports the same header of the same session: every request leaves it out.
-const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(3_600);
+const LOG_AGAIN_AFTER: Duration = Duration::from_secs(3_600);
 
 /// The left-out headers that were logged recently. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct LeftOutHeaders(
+pub(crate) struct OmittedHeaderLog(
     /// Created by the first left-out header, so that it takes no memory without one.
     Arc<OnceLock<RateLimiter>>,
 );
 
-impl LeftOutHeaders {
+impl OmittedHeaderLog {
     /// Reports a left-out header, or a claim within one, to the log and the audit log, unless it did so
     /// recently. The log names the session by its handle, and never a person.
-    pub(crate) fn tell(
+    pub(crate) fn log_omission(
         &self,
         header: &HeaderName,
         claim: Option<&str>,
         who: Principal<'_>,
-        reason: LeftOut,
+        reason: OmissionReason,
         now_ms: u64,
     ) {
-        let told = self.0.get_or_init(|| RateLimiter::within(TOLD_AGAIN_AFTER, 1));
+        let told = self.0.get_or_init(|| RateLimiter::within(LOG_AGAIN_AFTER, 1));
         let of = who.handle.or(who.subject).or(who.client_id).unwrap_or_default();
         let key = format!("{header} {} {of}", claim.unwrap_or_default());
         if told.check(key.as_str(), now_ms).is_ok() {
@@ -80,7 +80,7 @@ impl LeftOutHeaders {
 
 /// Why a header is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum LeftOut {
+pub(crate) enum OmissionReason {
     #[error("it holds a control character")]
     Control,
     #[error("it begins or ends with white space, which the application would remove")]
@@ -99,7 +99,7 @@ pub(crate) enum LeftOut {
     NoRoom,
 }
 
-impl LeftOut {
+impl OmissionReason {
     /// The name in audit records.
     const fn name(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ impl LeftOut {
 pub(crate) fn of(
     table: &UpstreamHeaders,
     who: Principal<'_>,
-    left_out: &LeftOutHeaders,
+    left_out: &OmittedHeaderLog,
     now_ms: u64,
 ) -> Vec<(HeaderName, HeaderValue)> {
     let mut room = MAX_TOTAL_BYTES;
@@ -137,26 +137,26 @@ pub(crate) fn of(
                 return Ok(None);
             };
             if written.len() > MAX_VALUE_BYTES.min(room) {
-                return Err(LeftOut::TooLong);
+                return Err(OmissionReason::TooLong);
             }
             room -= written.len();
             HeaderValue::try_from(&*written)
                 .map(Some)
-                .map_err(|_invalid| LeftOut::Control)
+                .map_err(|_invalid| OmissionReason::Control)
         });
         match value {
             Ok(value) => headers.extend(value.map(|value| (header.name.clone(), value))),
-            Err(reason) => left_out.tell(&header.name, None, who, reason, now_ms),
+            Err(reason) => left_out.log_omission(&header.name, None, who, reason, now_ms),
         }
     }
     headers
 }
 
 /// A claim as a header value; `None` if it is null or an empty list.
-fn of_claim(value: &Value, encoding: HeaderEncoding) -> Result<Option<Cow<'_, str>>, LeftOut> {
+fn of_claim(value: &Value, encoding: HeaderEncoding) -> Result<Option<Cow<'_, str>>, OmissionReason> {
     let Value::Array(members) = value else {
         return match scalar(value)? {
-            Some(plain) => written(plain, encoding).map(Some),
+            Some(plain) => encode_value(plain, encoding).map(Some),
             None => Ok(None),
         };
     };
@@ -165,9 +165,9 @@ fn of_claim(value: &Value, encoding: HeaderEncoding) -> Result<Option<Cow<'_, st
         let Some(plain) = scalar(member)?.filter(|plain| !plain.is_empty()) else {
             continue;
         };
-        let member = written(plain, encoding)?;
+        let member = encode_value(plain, encoding)?;
         if member.contains(',') {
-            return Err(LeftOut::Comma);
+            return Err(OmissionReason::Comma);
         }
         if !list.is_empty() {
             list.push(',');
@@ -177,25 +177,25 @@ fn of_claim(value: &Value, encoding: HeaderEncoding) -> Result<Option<Cow<'_, st
     Ok(Some(list.into()))
 }
 
-fn scalar(value: &Value) -> Result<Option<Cow<'_, str>>, LeftOut> {
+fn scalar(value: &Value) -> Result<Option<Cow<'_, str>>, OmissionReason> {
     match value {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text.into())),
         Value::Number(_) | Value::Bool(_) => Ok(Some(value.to_string().into())),
-        Value::Array(_) | Value::Object(_) => Err(LeftOut::Nested),
+        Value::Array(_) | Value::Object(_) => Err(OmissionReason::Nested),
     }
 }
 
-fn plain(text: Option<&str>, encoding: HeaderEncoding) -> Result<Option<Cow<'_, str>>, LeftOut> {
-    text.map(|text| written(text.into(), encoding)).transpose()
+fn plain(text: Option<&str>, encoding: HeaderEncoding) -> Result<Option<Cow<'_, str>>, OmissionReason> {
+    text.map(|text| encode_value(text.into(), encoding)).transpose()
 }
 
-fn written(plain: Cow<'_, str>, encoding: HeaderEncoding) -> Result<Cow<'_, str>, LeftOut> {
+fn encode_value(plain: Cow<'_, str>, encoding: HeaderEncoding) -> Result<Cow<'_, str>, OmissionReason> {
     if plain.chars().any(char::is_control) {
-        return Err(LeftOut::Control);
+        return Err(OmissionReason::Control);
     }
     match encoding {
-        HeaderEncoding::Utf8 if plain.trim() != plain => Err(LeftOut::Edges),
+        HeaderEncoding::Utf8 if plain.trim() != plain => Err(OmissionReason::Edges),
         HeaderEncoding::Utf8 => Ok(plain),
         HeaderEncoding::Percent => Ok(utf8_percent_encode(&plain, &ENCODED).to_string().into()),
     }
@@ -221,7 +221,11 @@ mod tests {
         }
     }
 
-    fn sent(headers: &[(&str, &str)], encoding: HeaderEncoding, claims: &Value) -> Vec<(String, String)> {
+    fn headers_for(
+        headers: &[(&str, &str)],
+        encoding: HeaderEncoding,
+        claims: &Value,
+    ) -> Vec<(String, String)> {
         let who = CachedSession::new(Session {
             subject: "person".to_owned(),
             issuer: "https://idp.example".to_owned(),
@@ -233,7 +237,7 @@ mod tests {
         of(
             &table(headers, encoding),
             (&*who).into(),
-            &LeftOutHeaders::default(),
+            &OmittedHeaderLog::default(),
             0,
         )
         .iter()
@@ -242,7 +246,7 @@ mod tests {
     }
 
     fn claim(value: Value, encoding: HeaderEncoding) -> Option<String> {
-        let mut sent = sent(&[("Remote-User", "claim:c")], encoding, &json!({ "c": value }));
+        let mut sent = headers_for(&[("Remote-User", "claim:c")], encoding, &json!({ "c": value }));
         sent.pop().map(|(_, value)| value)
     }
 
@@ -305,7 +309,7 @@ mod tests {
             ("Remote-C", "claim:c"),
         ];
         let claims = json!({"a": "a".repeat(4_000), "b": "b".repeat(4_000), "c": "c"});
-        let names: Vec<String> = sent(&headers, HeaderEncoding::Utf8, &claims)
+        let names: Vec<String> = headers_for(&headers, HeaderEncoding::Utf8, &claims)
             .into_iter()
             .map(|(name, _)| name)
             .collect();
@@ -319,7 +323,7 @@ mod tests {
             ("Remote-At", "issuer"),
             ("Remote-Session", "session"),
         ];
-        let sent = sent(&headers, HeaderEncoding::Utf8, &json!({}));
+        let sent = headers_for(&headers, HeaderEncoding::Utf8, &json!({}));
         let values: Vec<&str> = sent.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(values, ["person", "https://idp.example", "handle"]);
     }

@@ -67,7 +67,7 @@ pub(super) fn until_ended(
     let overdue = kind.map_or_else(CancellationToken::new, |_| overdue.clone());
     let mut end = Box::pin(async move {
         tokio::select! {
-            () = ended(open.as_ref()) => Status::unauthenticated("the session has ended"),
+            () = wait_for_session_end(open.as_ref()) => Status::unauthenticated("the session has ended"),
             () = overdue.cancelled() => Status::unavailable("the edge is stopping"),
         }
     });
@@ -109,9 +109,9 @@ pub(super) fn upload(
 }
 
 /// Completes when the session of a stream has ended; never without a session.
-pub(super) async fn ended(open: Option<&OpenStream>) {
+pub(super) async fn wait_for_session_end(open: Option<&OpenStream>) {
     match open {
-        Some(open) => open.ended().await,
+        Some(open) => open.wait_for_end().await,
         None => std::future::pending().await,
     }
 }

@@ -18,11 +18,11 @@ use super::{bearer, cross_site, refusal};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::request;
-use crate::route_table::missing::Missing;
 use crate::route_table::requirements::Requirements;
+use crate::route_table::unmet_requirement::UnmetRequirement;
 use crate::route_table::{Guard, Route};
 use crate::sessions::device_binding::DeviceStanding;
-use crate::sessions::{CachedToken, CurrentSession, TokenFor, Use};
+use crate::sessions::{CachedToken, CurrentSession, SessionUse, TokenFor};
 use crate::sign_in::pending::reminders::Reminder;
 
 /// Authorizes a request, or answers it.
@@ -57,16 +57,28 @@ pub(super) async fn authorize(
     if !cross_site::is_own(route, request, base) {
         // A program without a token needs the challenge. There is no cookie that a page could misuse.
         if bearer::other_origins_may_read(gateway, route, &request.parts.headers) {
-            return Err(refusal::refuse(gateway, route, request, None, Missing::Session));
+            return Err(refusal::refuse(
+                gateway,
+                route,
+                request,
+                None,
+                UnmetRequirement::Session,
+            ));
         }
         return Err(HttpError::Csrf.into_response());
     }
     let current = session(gateway, client, route.rolls, false).await;
     let current = current.map_err(HttpError::into_response)?;
     let Some(current) = current else {
-        return Err(refusal::refuse(gateway, route, request, None, Missing::Session));
+        return Err(refusal::refuse(
+            gateway,
+            route,
+            request,
+            None,
+            UnmetRequirement::Session,
+        ));
     };
-    let access_token = met_by(gateway, route, &request.parts.headers, &current)
+    let access_token = check_requirements(gateway, route, &request.parts.headers, &current)
         .await
         .map_err(|missing| refusal::refuse(gateway, route, request, Some(&current.session), missing))?;
     Ok(Authorized {
@@ -85,24 +97,24 @@ pub(super) async fn session(
 ) -> Result<Option<CurrentSession>, HttpError> {
     let device = || gateway.device(headers, peer);
     let use_ = match (counts, is_late) {
-        (false, _) => Use::LookOnly,
-        (true, false) => Use::Counts(&device),
-        (true, true) => Use::CountsAndIsAnsweredLate(&device),
+        (false, _) => SessionUse::LookOnly,
+        (true, false) => SessionUse::Counts(&device),
+        (true, true) => SessionUse::CountsAndIsAnsweredLate(&device),
     };
     let current = gateway.sessions.current(headers, use_).await;
     current.map_err(|error| HttpError::session_service_down(&error, "the session could not be read"))
 }
 
 /// Checks a session against the requirements of a route. Returns the access token if the route requires one.
-pub(super) async fn met_by(
+pub(super) async fn check_requirements(
     gateway: &Gateway,
     route: &Route,
     headers: &HeaderMap,
     current: &CurrentSession,
-) -> Result<Option<Arc<CachedToken>>, Missing> {
-    meets(gateway, &route.requirements, headers, current)?;
+) -> Result<Option<Arc<CachedToken>>, UnmetRequirement> {
+    check_sign_in(gateway, &route.requirements, headers, current)?;
     if route.requirements.device_bound && current.device != DeviceStanding::Proven {
-        return Err(Missing::Device);
+        return Err(UnmetRequirement::Device);
     }
     if route.requirements.needs_token() {
         token(gateway, current, &route.requirements.token).await.map(Some)
@@ -112,16 +124,16 @@ pub(super) async fn met_by(
 }
 
 /// Whether a session needs no new sign-in and meets the requirements. A failed sign-in is not repeated.
-pub(super) fn meets(
+pub(super) fn check_sign_in(
     gateway: &Gateway,
     requirements: &Requirements,
     headers: &HeaderMap,
     current: &CurrentSession,
-) -> Result<(), Missing> {
+) -> Result<(), UnmetRequirement> {
     let session = &current.session;
     let checked = requirements.check_all(session, gateway.clock.now_ms(), &gateway.providers);
     checked.map_err(|missing| {
-        let requirements = requirements.with_what_is_owed(Some(session));
+        let requirements = requirements.with_sign_in_demand(Some(session));
         let was_requested = missing.is_of_sign_in()
             && gateway
                 .pending
@@ -139,9 +151,9 @@ pub(super) async fn token(
     gateway: &Gateway,
     current: &CurrentSession,
     wanted: &TokenFor,
-) -> Result<Arc<CachedToken>, Missing> {
+) -> Result<Arc<CachedToken>, UnmetRequirement> {
     if current.session.state() == State::NeedsSignIn {
-        return Err(Missing::Token(ErrorReason::ErrFailedRefreshGrant));
+        return Err(UnmetRequirement::Token(ErrorReason::ErrFailedRefreshGrant));
     }
     let error = match gateway.sessions.access_token(&current.id, wanted).await {
         Ok(granted) => return Ok(granted),
@@ -158,9 +170,9 @@ pub(super) async fn token(
         | ErrorReason::ErrInvalidArgument => HttpError::by_session_service(&error),
         _ if error.is_unavailable() => HttpError::SessionServiceDown,
         // The session ended meanwhile.
-        ErrorReason::ErrMissingSession => return Err(Missing::Session),
+        ErrorReason::ErrMissingSession => return Err(UnmetRequirement::Session),
         // Missing, expired or rejected: a new sign-in brings a token.
-        _ => return Err(Missing::Token(reason)),
+        _ => return Err(UnmetRequirement::Token(reason)),
     };
     if reason != ErrorReason::ErrInsufficientScope {
         tracing::warn!(
@@ -168,5 +180,5 @@ pub(super) async fn token(
             "a required access token is not available"
         );
     }
-    Err(Missing::NotBySignIn(failure))
+    Err(UnmetRequirement::NotBySignIn(failure))
 }

@@ -19,7 +19,7 @@ use http_body::Frame;
 
 use super::authorized::Authorized;
 use crate::http::mapped_body::PolledFrame;
-use crate::route_table::upstream_headers::ToldNames;
+use crate::route_table::upstream_headers::IdentityHeaderNames;
 use crate::sessions::NO_ROLL;
 use crate::sessions::device_binding::DeviceStanding;
 use crate::values::forwarded::describes_origin;
@@ -81,9 +81,9 @@ pub(crate) fn is_for_proxies(name: &HeaderName) -> bool {
 }
 
 /// Whether a client's header of this name is removed, in any spelling.
-fn is_ours_to_tell(
+fn is_removed_header(
     name: &HeaderName,
-    told: &ToldNames,
+    identity_names: &IdentityHeaderNames,
     may_override_method: bool,
     is_from_trusted: bool,
 ) -> bool {
@@ -93,7 +93,7 @@ fn is_ours_to_tell(
         || describes_origin(&folded)
         || OWN.contains(&folded.as_ref())
         || proxy_headers::is_withheld(&folded, is_exact, is_from_trusted)
-        || told.contain(&folded)
+        || identity_names.contain(&folded)
         || (!may_override_method && is_method_override(&folded))
         // Folding changed nothing, so the name is no alias.
         || (!is_exact && is_alias(&folded, name))
@@ -119,7 +119,7 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
 }
 
 /// Whether a header is hop-by-hop, given the names in `Connection`.
-fn ends_here(name: &HeaderName, named: &[HeaderName]) -> bool {
+fn is_hop_by_hop(name: &HeaderName, named: &[HeaderName]) -> bool {
     HOP_BY_HOP.contains(name) || named.contains(name)
 }
 
@@ -133,7 +133,7 @@ fn remove(headers: &mut HeaderMap, doomed: impl Fn(&HeaderName) -> bool) {
 /// Removes hop-by-hop headers and those named in `Connection`.
 fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let named = named_by_connection(headers);
-    remove(headers, |name| ends_here(name, &named));
+    remove(headers, |name| is_hop_by_hop(name, &named));
 }
 
 /// The client's headers for an upstream, with room for some of ours. Without hop-by-hop, own and identity
@@ -142,7 +142,7 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
 pub(super) fn for_upstream(
     headers: &HeaderMap,
     also: &[HeaderName],
-    told: &ToldNames,
+    identity_names: &IdentityHeaderNames,
     may_override_method: bool,
     is_from_trusted: bool,
     is_our_cookie: impl Fn(&str) -> bool,
@@ -152,10 +152,10 @@ pub(super) fn for_upstream(
     let stays = |name| {
         [header::HOST, header::COOKIE, header::CONTENT_LENGTH].contains(name)
             || also.contains(name)
-            || ends_here(name, &named)
+            || is_hop_by_hop(name, &named)
     };
     for (name, value) in headers {
-        if !stays(name) && !is_ours_to_tell(name, told, may_override_method, is_from_trusted) {
+        if !stays(name) && !is_removed_header(name, identity_names, may_override_method, is_from_trusted) {
             kept_headers.append(name.clone(), value.clone());
         }
     }
@@ -176,20 +176,20 @@ const NEVER_TRAILERS: [HeaderName; 6] = [
 ];
 
 /// Removes forbidden trailers in either direction: the rules for headers apply.
-fn strip_trailers(trailers: &mut HeaderMap, told: &ToldNames) {
+fn strip_trailers(trailers: &mut HeaderMap, identity_names: &IdentityHeaderNames) {
     strip_hop_by_hop(trailers);
     remove(trailers, |name| {
-        is_ours_to_tell(name, told, false, false)
+        is_removed_header(name, identity_names, false, false)
             || NEVER_TRAILERS.contains(name)
             || OF_BINDINGS.contains(name)
     });
 }
 
 /// A frame of a body; trailers pass through [`strip_trailers`].
-pub(super) fn fit_frame<E>(polled: PolledFrame<E>, told: &ToldNames) -> PolledFrame<E> {
+pub(super) fn fit_frame<E>(polled: PolledFrame<E>, identity_names: &IdentityHeaderNames) -> PolledFrame<E> {
     polled.map_ok(|frame| match frame.into_trailers() {
         Ok(mut trailers) => {
-            strip_trailers(&mut trailers, told);
+            strip_trailers(&mut trailers, identity_names);
             Frame::trailers(trailers)
         }
         Err(data) => data,

@@ -15,10 +15,10 @@ mod ending;
 pub mod ext_authz;
 mod guard;
 pub(crate) mod headers;
+mod identity_headers;
 mod proxy;
 mod refusal;
 mod state;
-mod told;
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use self::proxy::upgrade;
 use crate::http::errors::HttpError;
 use crate::http::observe::AnsweringRoute;
 use crate::kept_form;
-use crate::route_table::{Guard, Match, Requested, Route, Upstream};
+use crate::route_table::{Guard, Match, Route, RouteQuery, Upstream};
 use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
 
@@ -66,7 +66,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     if path.readings().any(is_reserved) {
         return HttpError::NotFound.into_response();
     }
-    let requested = Requested {
+    let requested = RouteQuery {
         host: gateway.sites.of(request.headers()).host(),
         method: request.method(),
         path: &path,

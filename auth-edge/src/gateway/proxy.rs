@@ -17,10 +17,10 @@ mod proof;
 mod renewal;
 pub(super) mod state;
 mod trace;
-mod unanswered;
 pub(super) mod upgrade;
 mod upload;
 mod upstream_body;
+mod upstream_failure;
 mod websocket_frames;
 
 use std::sync::Arc;
@@ -42,15 +42,15 @@ pub(crate) use self::state::Proxy;
 use self::answer_framing::frame_answer;
 use self::clients::UpstreamResponse;
 use self::outgoing::frame;
-use self::unanswered::Unanswered;
 use self::upload::Upload;
+use self::upstream_failure::UpstreamFailure;
 use super::ending;
 use super::headers;
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::protect::security_headers::FromUpstream;
 use crate::http::protect::shares::Share;
-use crate::http::protect::slow_client::MayBeSilent;
+use crate::http::protect::slow_client::SilenceAllowance;
 use crate::route_table::Server;
 use crate::sessions::CachedToken;
 
@@ -87,7 +87,7 @@ impl Proxy {
             return HttpError::MethodNotAllowed(PASSED_ON.into()).into_response();
         }
         let takes_streams = outgoing.takes_streams();
-        if takes_streams && let Some(may_be_silent) = head.extensions.get::<MayBeSilent>() {
+        if takes_streams && let Some(may_be_silent) = head.extensions.get::<SilenceAllowance>() {
             may_be_silent.allow();
         }
         let is_repeatable = head.method.is_safe() && body.is_end_stream() && !outgoing.is_websocket;
@@ -100,11 +100,11 @@ impl Proxy {
         let open_upload = ending::upload(&body, streams, session);
         // The upstream can report an unprocessed request, or request a nonce.
         let is_kept = takes_streams || proof::is_needed(&outgoing);
-        let upload = Upload::new(body, limit, &route.table.told, is_kept);
+        let upload = Upload::new(body, limit, &route.table.identity_names, is_kept);
         let began = Instant::now();
         let answer = tokio::select! {
             answer = self.exchange(&outgoing, &upload, is_repeatable) => answer,
-            () = ending::ended(open_upload.as_ref()) => Err(HttpError::NotAuthenticated),
+            () = ending::wait_for_session_end(open_upload.as_ref()) => Err(HttpError::NotAuthenticated),
         };
         self.durations.observe(&route.name, began, &answer);
         match answer {
@@ -138,7 +138,7 @@ impl Proxy {
                     unprocessed_left -= 1;
                     continue;
                 }
-                Err(Unanswered::Broken(_)) if std::mem::take(&mut may_fail) => continue,
+                Err(UpstreamFailure::Broken(_)) if std::mem::take(&mut may_fail) => continue,
                 Err(failure) => return Err(failure.into_http_error(&outgoing.route.name)),
             };
             let wants_nonce = proof::wants_nonce(outgoing, &answer);
@@ -162,19 +162,23 @@ impl Proxy {
         outgoing: &OutgoingRequest<'_>,
         granted: Option<&CachedToken>,
         upload: &Upload,
-    ) -> Result<UpstreamResponse, Unanswered> {
+    ) -> Result<UpstreamResponse, UpstreamFailure> {
         let mut head = outgoing.upstream_head(granted);
-        proof::prove(&mut head, outgoing).map_err(Unanswered::Ours)?;
+        proof::prove(&mut head, outgoing).map_err(UpstreamFailure::Ours)?;
         // Each attempt has its own assertion: an upstream may reject a repeated one.
-        outgoing.sign(&mut head).map_err(Unanswered::Ours)?;
+        outgoing.sign(&mut head).map_err(UpstreamFailure::Ours)?;
         let body = upload.send();
         frame(&mut head, &body);
         let answer = self.dispatch(outgoing.server, Request::from_parts(head, body));
         let answered = upload.within(self.head_timeout, answer).await;
-        answered.unwrap_or(Err(Unanswered::TooLate))
+        answered.unwrap_or(Err(UpstreamFailure::TooLate))
     }
 
-    async fn dispatch(&self, server: &Server, mut request: Request) -> Result<UpstreamResponse, Unanswered> {
+    async fn dispatch(
+        &self,
+        server: &Server,
+        mut request: Request,
+    ) -> Result<UpstreamResponse, UpstreamFailure> {
         let switches = request.headers().contains_key(header::UPGRADE);
         let client = self.clients.speaking_to(server, switches, request.headers_mut());
         let span = trace::of_request(&request);
@@ -182,8 +186,8 @@ impl Proxy {
             span.in_scope(|| trace::continue_trace(request.headers_mut(), None));
         }
         let answer = client.request(request).instrument(span.clone()).await;
-        trace::answered(&span, answer.as_ref().ok().map(UpstreamResponse::status));
-        answer.map_err(Unanswered::Broken)
+        trace::record_response(&span, answer.as_ref().ok().map(UpstreamResponse::status));
+        answer.map_err(UpstreamFailure::Broken)
     }
 
     /// Another access token, if the upstream rejected this one for a reason that a new token removes.

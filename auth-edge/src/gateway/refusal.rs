@@ -19,8 +19,8 @@ use crate::http::request::{self, is_prefetch, is_script, wants_page};
 use crate::kept_form;
 use crate::providers::ProviderHint;
 use crate::providers::sites::Site;
-use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
 use crate::route_table::requirements::Requirements;
+use crate::route_table::unmet_requirement::{UnmetRequirement, WRONG_CONNECTION, WRONG_ORGANIZATION};
 use crate::route_table::{Guard, Route};
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::reserved::device_page;
@@ -32,7 +32,7 @@ pub(super) fn refuse(
     route: &Route,
     request: &RequestHead<'_>,
     session: Option<&Session>,
-    missing: Missing,
+    missing: UnmetRequirement,
 ) -> Response {
     let site = gateway.sites.of(&request.parts.headers);
     let back = request
@@ -47,11 +47,11 @@ pub(super) fn refuse(
     let sign_in = |back: &str| sign_in(&gateway.login_path, back, &route.requirements, connection);
     let remedy = || {
         within_head(Some(back), |back| match (&missing, back.unwrap_or("/")) {
-            (Missing::Device, back) => device_page(back),
+            (UnmetRequirement::Device, back) => device_page(back),
             (_, back) => sign_in(back),
         })
     };
-    if let Missing::NotBySignIn(failure) = &missing {
+    if let UnmetRequirement::NotBySignIn(failure) = &missing {
         let retries = failure.is_provider_away() && navigates(request) && fits;
         let login = remedy();
         let refused = refusal(Some(route), session, missing, &login);
@@ -72,7 +72,7 @@ pub(super) fn refuse(
             }
             return no_store(Redirect::temporary(&remedy()).into_response());
         }
-        let is_of_session = !matches!(missing, Missing::Device);
+        let is_of_session = !matches!(missing, UnmetRequirement::Device);
         if sends_form(request) && is_of_session {
             let login_url = elsewhere(gateway, route, site);
             let refused = HttpError::NotSent(NOT_SENT).into_response();
@@ -89,9 +89,9 @@ pub(super) fn refuse(
             return NextStep::SignInOutOfFrame(login).of(refused);
         }
     }
-    let invites = matches!(missing, Missing::Session);
+    let invites = matches!(missing, UnmetRequirement::Session);
     let login = match missing {
-        Missing::Token(_) => remedy(),
+        UnmetRequirement::Token(_) => remedy(),
         _ => String::new(),
     };
     let mut response = refusal(Some(route), session, missing, &login);
@@ -105,17 +105,17 @@ pub(super) fn refuse(
 /// The provider of a signed-in user's next sign-in: the same one.
 pub(super) fn same_provider<'a>(
     gateway: &'a Gateway,
-    missing: &Missing,
+    missing: &UnmetRequirement,
     session: Option<&Session>,
 ) -> Option<&'a str> {
     let again = match missing {
-        Missing::StepUp | Missing::Token(_) => session,
-        Missing::NotBySignIn(failure) if failure.is_provider_away() => session,
-        Missing::Session
-        | Missing::Organization
-        | Missing::Connection
-        | Missing::Device
-        | Missing::NotBySignIn(_) => None,
+        UnmetRequirement::StepUp | UnmetRequirement::Token(_) => session,
+        UnmetRequirement::NotBySignIn(failure) if failure.is_provider_away() => session,
+        UnmetRequirement::Session
+        | UnmetRequirement::Organization
+        | UnmetRequirement::Connection
+        | UnmetRequirement::Device
+        | UnmetRequirement::NotBySignIn(_) => None,
     };
     gateway.providers.connection_of(&again?.issuer)
 }
@@ -126,7 +126,7 @@ pub(super) fn same_provider<'a>(
 pub(super) fn refusal(
     route: Option<&Route>,
     session: Option<&Session>,
-    missing: Missing,
+    missing: UnmetRequirement,
     login: &str,
 ) -> Response {
     let none = Requirements::default();
@@ -136,16 +136,16 @@ pub(super) fn refusal(
         login => NextStep::SignIn(login.to_owned()).of(refused),
     };
     no_store(match missing {
-        Missing::Token(reason) => offers(HttpError::session(reason).into_response()),
-        Missing::Organization => WRONG_ORGANIZATION.into_response(),
-        Missing::Connection => WRONG_CONNECTION.into_response(),
-        Missing::Device => HttpError::NotBound.into_response(),
-        Missing::StepUp => challenged(
+        UnmetRequirement::Token(reason) => offers(HttpError::session(reason).into_response()),
+        UnmetRequirement::Organization => WRONG_ORGANIZATION.into_response(),
+        UnmetRequirement::Connection => WRONG_CONNECTION.into_response(),
+        UnmetRequirement::Device => HttpError::NotBound.into_response(),
+        UnmetRequirement::StepUp => challenged(
             HttpError::NotAuthenticated.into_response(),
-            challenge::step_up(&requirements.with_what_is_owed(session)),
+            challenge::step_up(&requirements.with_sign_in_demand(session)),
         ),
-        Missing::Session => HttpError::NotAuthenticated.into_response(),
-        Missing::NotBySignIn(failure) => {
+        UnmetRequirement::Session => HttpError::NotAuthenticated.into_response(),
+        UnmetRequirement::NotBySignIn(failure) => {
             if let HttpError::Session {
                 reason: ErrorReason::ErrInsufficientScope,
                 ..

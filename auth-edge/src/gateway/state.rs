@@ -7,7 +7,7 @@ use chassis::serve::Stopping;
 
 use super::assertion::Assertions;
 use super::bearer::memory::BearerTokens;
-use super::claim_headers::LeftOutHeaders;
+use super::claim_headers::OmittedHeaderLog;
 use super::proxy::state::Proxy;
 use crate::http::shared::Shared;
 use crate::kept_form::KeptForms;
@@ -36,7 +36,7 @@ pub(crate) struct Gateway {
     /// Signs the identity for upstreams, if keys are configured.
     pub(crate) assertions: Option<Assertions>,
     /// Left-out identity headers that were logged recently.
-    pub(crate) left_out_headers: LeftOutHeaders,
+    pub(crate) omitted_header_log: OmittedHeaderLog,
     /// Verifies access tokens of API clients.
     pub(crate) bearer: Arc<BearerTokens>,
     /// Cookies of pending sign-ins.

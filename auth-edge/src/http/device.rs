@@ -21,7 +21,7 @@ impl Shared {
             .unwrap_or_default();
         let address = self.trusted_proxies.client_address(peer, headers);
         Device {
-            user_agent: shown(&agent[..agent.len().min(MAX_USER_AGENT_BYTES)]),
+            user_agent: clean_user_agent(&agent[..agent.len().min(MAX_USER_AGENT_BYTES)]),
             address: if address == UNKNOWN {
                 String::new()
             } else {
@@ -44,7 +44,7 @@ pub(crate) fn record_from(device: &Device, event: Event, outcome: Outcome) -> Au
 }
 
 /// The browser's `User-Agent` without control characters.
-fn shown(agent: &[u8]) -> String {
+fn clean_user_agent(agent: &[u8]) -> String {
     let text = String::from_utf8_lossy(agent);
     // Cutting can leave half a character, which decodes to a replacement character.
     let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER);

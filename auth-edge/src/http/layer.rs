@@ -21,7 +21,7 @@ use crate::http::errors::{self, HttpError};
 use crate::http::observe::Observed;
 use crate::http::pages::language::Language;
 use crate::http::protect::host;
-use crate::http::protect::load::{Admitted, ConcurrencyLimit, until_sent};
+use crate::http::protect::load::{AdmissionPermit, ConcurrencyLimit, until_sent};
 use crate::http::protect::redirects;
 use crate::http::protect::security_headers::{self, FromUpstream};
 use crate::http::protect::slow_client;
@@ -57,8 +57,8 @@ pub(crate) async fn answer(
     }
     let version = request.version();
     let page = request::wants_page(request.headers()).then(|| Language::of(request.headers()));
-    let (visitor, answer) = match layer.admitted(request) {
-        Ok((Admitted { permit, visitor }, request)) => {
+    let (visitor, answer) = match layer.admit(request) {
+        Ok((AdmissionPermit { permit, visitor }, request)) => {
             let origin = Origin {
                 request_id: observed.id,
                 caller: None,
@@ -90,7 +90,7 @@ pub(crate) async fn answer(
 
 impl EdgeLayer {
     /// Admits a request and returns its permits.
-    fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), HttpError> {
+    fn admit(&self, mut request: Request) -> Result<(AdmissionPermit, Request), HttpError> {
         let peer = request::peer(request.extensions());
         let address = self
             .shared
@@ -103,7 +103,7 @@ impl EdgeLayer {
         };
         let admitted = limit.enter(address, session);
         let admitted = admitted.map_err(|refused| as_browsers_take_it(&request, refused))?;
-        host::named(&request)?;
+        host::check_host(&request)?;
         if self.shared.sites.has_hosts() {
             host::write(&mut request, &self.shared.trusted_proxies);
         }

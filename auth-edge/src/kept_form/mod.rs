@@ -39,7 +39,7 @@ use crate::http::protect::csrf::{Provenance, provenance};
 use crate::http::protect::slow_client;
 use crate::http::request::{self, is_prefetch};
 use crate::http::shared::Shared;
-use crate::sessions::Use;
+use crate::sessions::SessionUse;
 use crate::values::reserved::{FORM_PATH, FORM_ROUTE_PARAMETER};
 use crate::values::return_to::ReturnTo;
 
@@ -216,7 +216,7 @@ pub(crate) async fn handle(
     if form.expired(forms.clock.now_ms(), forms.duration_secs) {
         return dropped(pages::TOO_OLD);
     }
-    let current = forms.sessions.current(&head.headers, Use::LookOnly).await;
+    let current = forms.sessions.current(&head.headers, SessionUse::LookOnly).await;
     let current = current
         .map_err(|error| HttpError::session_service_down(&error, "a form's session could not be read"))?;
     let Some(current) = current else {

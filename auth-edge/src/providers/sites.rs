@@ -159,7 +159,7 @@ impl Sites {
     #[must_use]
     pub(crate) fn of(&self, headers: &HeaderMap) -> &Site {
         match headers.get(header::HOST) {
-            Some(host) if self.has_hosts() => self.named(host).unwrap_or(&self.main),
+            Some(host) if self.has_hosts() => self.find_by_host(host).unwrap_or(&self.main),
             _ => &self.main,
         }
     }
@@ -179,7 +179,7 @@ impl Sites {
         !self.own.is_empty()
     }
 
-    fn named(&self, host: &HeaderValue) -> Option<&Site> {
+    fn find_by_host(&self, host: &HeaderValue) -> Option<&Site> {
         let authority = Authority::try_from(host.as_bytes()).ok()?;
         // Browsers send neither userinfo nor an empty port.
         if authority.as_str().contains('@') || authority.as_str().ends_with(':') {

@@ -1,6 +1,6 @@
 //! The route table's file: accepted forms, precedence, and errors.
 
-use crate::route_table::{Csrf, Guard, Match, Requested, RouteTable, Upstream};
+use crate::route_table::{Csrf, Guard, Match, RouteQuery, RouteTable, Upstream};
 use crate::values::path::RequestPath;
 
 fn around(signs: bool) -> super::RouteFileContext {
@@ -46,7 +46,7 @@ fn name(table: &RouteTable, raw: &str) -> String {
 }
 
 fn answering(table: &RouteTable, host: &str, method: &str, raw: &str) -> String {
-    let requested = Requested {
+    let requested = RouteQuery {
         host,
         method: &method.parse().expect("a method"),
         path: &RequestPath::parse(raw).expect("a plain path"),

@@ -10,10 +10,10 @@
 pub(crate) mod bearer;
 pub(crate) mod claims;
 pub(crate) mod file;
-pub(crate) mod missing;
 pub(crate) mod principal;
 pub(crate) mod requirements;
 pub(crate) mod rules;
+pub(crate) mod unmet_requirement;
 pub(crate) mod upstream_headers;
 
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ use url::{Position, Url};
 
 use self::bearer::BearerRule;
 use self::requirements::Requirements;
-pub(crate) use self::rules::{Match, Requested, Rules};
-use self::upstream_headers::{ToldNames, UpstreamHeaders};
+pub(crate) use self::rules::{Match, RouteQuery, Rules};
+use self::upstream_headers::{IdentityHeaderNames, UpstreamHeaders};
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::path::RequestPath;
 use crate::values::reserved::{FORM_PATH, FORM_ROUTE_PARAMETER};
@@ -167,7 +167,7 @@ pub(crate) struct Route {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableFacts {
     /// The names of identity headers: the edge removes them from client requests.
-    pub(crate) told: ToldNames,
+    pub(crate) identity_names: IdentityHeaderNames,
     /// Whether rules differ by method: then no client header may name another method.
     pub(crate) by_method: bool,
     /// Whether a rule keeps forms: then guarded pages set the cookie that names the user.
@@ -211,7 +211,7 @@ impl RouteTable {
     pub(super) fn new(mut routes: Vec<Route>, checks: Vec<Route>) -> Self {
         let all = || routes.iter().chain(&checks);
         let facts = TableFacts {
-            told: ToldNames::of(all().map(|route| &route.headers)),
+            identity_names: IdentityHeaderNames::of(all().map(|route| &route.headers)),
             by_method: routes.iter().any(|route| !route.methods.is_empty()),
             keeps_forms: routes.iter().any(|route| route.keep_form),
         };
@@ -234,7 +234,7 @@ impl RouteTable {
             return Match::Ambiguous;
         }
         let method = method.unwrap_or(&Method::GET);
-        self.checks.find(Requested { host, method, path })
+        self.checks.find(RouteQuery { host, method, path })
     }
 
     /// The rule of a return address: one of the edge's own rules, or else a check rule. For a kept form it is
@@ -249,7 +249,7 @@ impl RouteTable {
             Some((_, path)) => (&Method::POST, &**path),
             None => (&Method::GET, url.path()),
         };
-        let requested = Requested {
+        let requested = RouteQuery {
             host: url.host_str().unwrap_or_default(),
             method,
             path: &RequestPath::read(path).ok()?,

@@ -9,8 +9,8 @@ use serde_json::Value;
 use session_proto::v1::Session;
 
 use super::claims::ClaimRequirement;
-use super::missing::Missing;
 use super::principal::Principal;
+use super::unmet_requirement::UnmetRequirement;
 use crate::http::errors::HttpError;
 use crate::providers::IdentityProviders;
 use crate::sessions::cookies::SessionId;
@@ -49,16 +49,16 @@ impl Requirements {
     ///
     /// # Errors
     /// The unmet requirement.
-    pub(crate) fn check(&self, who: Principal<'_>, now_ms: u64) -> Result<(), Missing> {
+    pub(crate) fn check(&self, who: Principal<'_>, now_ms: u64) -> Result<(), UnmetRequirement> {
         if let Some(max_age_secs) = self.max_age_secs {
             let is_young = |at_ms| now_ms.saturating_sub(at_ms) <= max_age_secs.saturating_mul(1000);
             if !who.authenticated_at_ms.is_some_and(is_young) {
-                return Err(Missing::StepUp);
+                return Err(UnmetRequirement::StepUp);
             }
         }
         let text = |name: &str| who.claims.get(name).and_then(Value::as_str);
         if self.lacks_class(who) {
-            return Err(Missing::StepUp);
+            return Err(UnmetRequirement::StepUp);
         }
         let in_organization = |required: &String| {
             if required.starts_with("org_") {
@@ -68,14 +68,14 @@ impl Requirements {
             }
         };
         if !self.organization.as_ref().is_none_or(in_organization) {
-            return Err(Missing::Organization);
+            return Err(UnmetRequirement::Organization);
         }
         let unmet = self.claims.iter().filter(|required| !required.is_met(who.claims));
         let claims: Vec<String> = unmet.map(|required| required.claim.to_string()).collect();
         if claims.is_empty() {
             return Ok(());
         }
-        Err(Missing::NotBySignIn(HttpError::MissingClaims {
+        Err(UnmetRequirement::NotBySignIn(HttpError::MissingClaims {
             claims,
             message: None,
         }))
@@ -96,9 +96,9 @@ impl Requirements {
         session: &CachedSession,
         now_ms: u64,
         providers: &IdentityProviders,
-    ) -> Result<(), Missing> {
+    ) -> Result<(), UnmetRequirement> {
         if session.sign_in_demand.is_some() {
-            return Err(Missing::StepUp);
+            return Err(UnmetRequirement::StepUp);
         }
         self.check(session.into(), now_ms)?;
         self.check_connection(&session.issuer, providers)
@@ -106,7 +106,7 @@ impl Requirements {
 
     /// These requirements for a session with a `sign_in_demand`: also requires a new authentication.
     #[must_use]
-    pub(crate) fn with_what_is_owed(&self, session: Option<&Session>) -> Cow<'_, Self> {
+    pub(crate) fn with_sign_in_demand(&self, session: Option<&Session>) -> Cow<'_, Self> {
         let Some(demand) = session.and_then(|session| session.sign_in_demand.as_ref()) else {
             return Cow::Borrowed(self);
         };
@@ -126,13 +126,13 @@ impl Requirements {
         &self,
         issuer: &str,
         providers: &IdentityProviders,
-    ) -> Result<(), Missing> {
+    ) -> Result<(), UnmetRequirement> {
         let Some(required) = &self.connection else {
             return Ok(());
         };
         match providers.of_session(issuer) {
             Some(provider) if provider.id == *required => Ok(()),
-            Some(_) | None => Err(Missing::Connection),
+            Some(_) | None => Err(UnmetRequirement::Connection),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::values::path::RequestPath;
 
 /// The properties of a request that select a rule.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Requested<'a> {
+pub(crate) struct RouteQuery<'a> {
     /// Host and port that the browser requested; empty if unknown.
     pub(crate) host: &'a str,
     /// The method. A WebSocket counts as GET in every version of HTTP.
@@ -70,7 +70,7 @@ impl Rules {
 
     /// The rule for a request.
     #[must_use]
-    pub(crate) fn find(&self, requested: Requested<'_>) -> Match {
+    pub(crate) fn find(&self, requested: RouteQuery<'_>) -> Match {
         let found = self.find_reading(requested, requested.path.segments());
         if !requested.path.is_ambiguous() {
             return found;
@@ -83,7 +83,7 @@ impl Rules {
     }
 
     /// The rule for one reading of a request's path.
-    fn find_reading(&self, requested: Requested<'_>, segments: &[String]) -> Match {
+    fn find_reading(&self, requested: RouteQuery<'_>, segments: &[String]) -> Match {
         let Some(found) = self.first(requested, segments, is_same) else {
             return match allowed(self.there(requested, segments, is_same)) {
                 methods if methods.is_empty() => Match::Nothing,
@@ -109,7 +109,7 @@ impl Rules {
     /// The most specific rule that matches a request.
     fn first<'a>(
         &'a self,
-        requested: Requested<'a>,
+        requested: RouteQuery<'a>,
         segments: &'a [String],
         same: Same,
     ) -> Option<&'a Arc<Route>> {
@@ -121,7 +121,7 @@ impl Rules {
     fn nearer<'a>(
         &'a self,
         than: &Route,
-        requested: Requested<'a>,
+        requested: RouteQuery<'a>,
         segments: &'a [String],
         same: Same,
     ) -> impl Iterator<Item = &'a Arc<Route>> {
@@ -137,7 +137,7 @@ impl Rules {
     /// The rules for a host and path, for any method.
     fn there<'a>(
         &'a self,
-        requested: Requested<'a>,
+        requested: RouteQuery<'a>,
         segments: &'a [String],
         same: Same,
     ) -> impl Iterator<Item = &'a Arc<Route>> {

@@ -192,9 +192,9 @@ pub(crate) fn parse_name(text: &str) -> Result<HeaderName, &'static str> {
 /// The folded names that any rule of a table sets. No client may send them to any upstream: one application
 /// may be behind several rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ToldNames(Arc<[Box<str>]>);
+pub(crate) struct IdentityHeaderNames(Arc<[Box<str>]>);
 
-impl ToldNames {
+impl IdentityHeaderNames {
     /// The names in these tables.
     pub(super) fn of<'a>(tables: impl Iterator<Item = &'a UpstreamHeaders>) -> Self {
         let names = tables.flat_map(|table| &table.all);

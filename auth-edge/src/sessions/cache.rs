@@ -20,8 +20,8 @@ use session_proto::client::SessionClient;
 use session_proto::timestamp;
 
 use super::cached_session::{CachedSession, CachedToken, TokenFor};
-use super::listening::{self, Listening, Moment};
 use super::open_streams::CHANGES_KEPT_MIN;
+use super::replica_freshness::{self, Moment, ReplicaFreshness};
 use crate::sessions::cookies::SessionId;
 
 /// The most the cache may take, in bytes: about ten thousand sessions of the usual size.
@@ -47,7 +47,7 @@ const SWEEP_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 type CacheKey = [u8; 16];
 
-type Entries = quick_cache::sync::Cache<CacheKey, CacheEntry, ByBytes>;
+type Entries = quick_cache::sync::Cache<CacheKey, CacheEntry, ByteWeighter>;
 
 /// A session and when it was read.
 #[derive(Clone, Debug)]
@@ -62,9 +62,9 @@ struct CacheEntry {
 }
 
 #[derive(Clone, Debug)]
-struct ByBytes;
+struct ByteWeighter;
 
-impl Weighter<CacheKey, CacheEntry> for ByBytes {
+impl Weighter<CacheKey, CacheEntry> for ByteWeighter {
     fn weight(&self, _: &CacheKey, entry: &CacheEntry) -> u64 {
         entry.weight
     }
@@ -75,7 +75,7 @@ impl Weighter<CacheKey, CacheEntry> for ByBytes {
 pub(crate) struct SessionCache {
     entries: Entries,
     /// Changes received from the session service.
-    pub(super) listening: Arc<Listening>,
+    pub(super) freshness: Arc<ReplicaFreshness>,
     /// When a session was last dropped, as a [`Moment`]: a read that began by then may return that session.
     last_forgotten: AtomicU64,
     max_age: Duration,
@@ -85,11 +85,11 @@ impl SessionCache {
     /// Caches sessions up to `max_age` while all replicas report; zero disables it. Needs a tokio runtime.
     #[must_use]
     pub(crate) fn start(client: SessionClient, max_age: Duration) -> Arc<Self> {
-        let listening = Arc::new(Listening::new(max_age.max(CHANGES_KEPT_MIN)));
-        tokio::spawn(listening::listen(client, Arc::downgrade(&listening)));
+        let freshness = Arc::new(ReplicaFreshness::new(max_age.max(CHANGES_KEPT_MIN)));
+        tokio::spawn(replica_freshness::listen(client, Arc::downgrade(&freshness)));
         let cache = Arc::new(Self {
-            entries: Entries::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, ByBytes),
-            listening,
+            entries: Entries::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, ByteWeighter),
+            freshness,
             last_forgotten: AtomicU64::new(0),
             max_age,
         });
@@ -104,7 +104,7 @@ impl SessionCache {
 
     /// Now: take it before the call to the session service.
     pub(crate) fn now(&self) -> Moment {
-        self.listening.now()
+        self.freshness.now()
     }
 
     /// The session of this ID, if its entry is still valid. `counts`: whether the request counts as use.
@@ -117,8 +117,8 @@ impl SessionCache {
         counts: bool,
         clock_ms: u64,
     ) -> Result<Arc<CachedSession>, &'static str> {
-        let now = self.listening.now();
-        if !self.listening.is_complete(now) {
+        let now = self.freshness.now();
+        if !self.freshness.is_complete(now) {
             return Err("unheard");
         }
         let found = self.entries.get(&id.to_bytes()).filter(|entry| {
@@ -130,8 +130,8 @@ impl SessionCache {
             read.is_some_and(|read| now.since(read) < entry.max_age)
                 && ends_ms(&entry.session) > clock_ms.saturating_add(CLOCK_DIFFERENCE_MS)
                 && self
-                    .listening
-                    .vouches_for(&entry.session.handle, entry.requested_at, now)
+                    .freshness
+                    .is_unchanged(&entry.session.handle, entry.requested_at, now)
         });
         found.map(|entry| entry.session).ok_or("miss")
     }
@@ -175,21 +175,21 @@ impl SessionCache {
         self.last_forgotten.fetch_max(self.now().0, Ordering::SeqCst);
         if let Some((_, entry)) = self.entries.remove(&id.to_bytes()) {
             // A read that began before and is answered later does not count either.
-            self.listening
-                .changed(&entry.session.handle, self.listening.now());
+            self.freshness
+                .record_change(&entry.session.handle, self.freshness.now());
         }
     }
 
     /// The requested token, if a valid one is cached.
     pub(crate) fn token(&self, id: &SessionId, wanted: &TokenFor, clock_ms: u64) -> Option<Arc<CachedToken>> {
-        let now = self.listening.now();
+        let now = self.freshness.now();
         let entry = self.entries.get(&id.to_bytes())?;
         let token = entry.session.token(wanted)?;
         let holds = now.since(token.requested_at) < self.max_age
             && token.good_until_ms > clock_ms.saturating_add(CLOCK_DIFFERENCE_MS)
             && self
-                .listening
-                .vouches_for(&entry.session.handle, token.requested_at, now);
+                .freshness
+                .is_unchanged(&entry.session.handle, token.requested_at, now);
         holds.then_some(token)
     }
 
@@ -215,7 +215,7 @@ async fn sweep(cache: Weak<SessionCache>, interval: Duration) {
             return;
         };
         cache.drop_old(cache.now());
-        cache.listening.forget_old(cache.now());
+        cache.freshness.forget_old(cache.now());
     }
 }
 
@@ -233,11 +233,11 @@ mod tests {
 
     /// A cache to which all replicas report, and an ID.
     fn cache(max_age: Duration) -> (SessionCache, SessionId) {
-        let listening = Listening::new(LONG);
-        listening.complete(Moment(1), Moment(u64::MAX));
+        let freshness = ReplicaFreshness::new(LONG);
+        freshness.mark_complete(Moment(1), Moment(u64::MAX));
         let cache = SessionCache {
-            entries: Entries::with_weighter(10, WEIGHT_MAX, ByBytes),
-            listening: Arc::new(listening),
+            entries: Entries::with_weighter(10, WEIGHT_MAX, ByteWeighter),
+            freshness: Arc::new(freshness),
             last_forgotten: AtomicU64::new(0),
             max_age,
         };
@@ -320,7 +320,7 @@ mod tests {
         cache.keep(&id, &session(), requested_at, true);
         cache.keep_token(&id, &token(requested_at));
         assert!(cache.token(&id, &TokenFor::default(), 0).is_some());
-        cache.listening.changed("handle", cache.now());
+        cache.freshness.record_change("handle", cache.now());
         assert!(cache.token(&id, &TokenFor::default(), 0).is_none());
     }
 }

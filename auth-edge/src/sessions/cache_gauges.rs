@@ -32,9 +32,9 @@ pub(crate) fn register(registry: &Registry, cache: &Arc<SessionCache>) -> Result
     one(
         "session_service_news_age_seconds",
         "Age of the oldest report of a replica of the session service; above 0.45 s the edge uses no session in memory.",
-        |cache| cache.listening.news_age().as_secs_f64(),
+        |cache| cache.freshness.heartbeat_age().as_secs_f64(),
     )?;
-    let heard = Arc::clone(&cache.listening);
+    let heard = Arc::clone(&cache.freshness);
     registry.register(Box::new(SampledGauge::new(
         "session_service_replicas",
         "Replicas of the session service that the edge knows, by state: heard if their reports arrive, else unheard.",

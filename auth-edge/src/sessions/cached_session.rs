@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use session_proto::timestamp;
 use session_proto::v1::{GetAccessTokenResponse, Session};
 
-use super::listening::Moment;
+use super::replica_freshness::Moment;
 
 /// Access tokens cached for one session: one for each API and set of scopes that routes require.
 const TOKENS_MAX: usize = 8;

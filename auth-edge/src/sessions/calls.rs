@@ -13,7 +13,7 @@ use session_proto::v1::{
     RotateCookieRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
 
-use super::cookie_rotation::{GRACE, Generation, given};
+use super::cookie_rotation::{GRACE, Generation, generation_bytes};
 use super::{CachedToken, SessionRepository, TokenFor};
 use crate::sessions::cookies::SessionId;
 
@@ -87,10 +87,10 @@ impl SessionRepository {
         let request = RotateCookieRequest {
             session_id: id.expose().to_owned(),
             id: generation
-                .map(|shown| given(&shown.id).to_vec())
+                .map(|shown| generation_bytes(&shown.id).to_vec())
                 .unwrap_or_default(),
             parent: generation
-                .map(|shown| given(&shown.parent).to_vec())
+                .map(|shown| generation_bytes(&shown.parent).to_vec())
                 .unwrap_or_default(),
             grace: prost_types::Duration::try_from(GRACE).ok(),
         };
@@ -120,13 +120,13 @@ impl SessionRepository {
         if let Some(token) = self.cache.token(id, wanted, self.clock.now_ms()) {
             return Ok(token);
         }
-        let token = self.granted(id, wanted, false).await?;
+        let token = self.fetch_token(id, wanted, false).await?;
         self.cache.keep_token(id, &token);
         Ok(token)
     }
 
     /// An access token from the session service, past the cache.
-    pub(crate) async fn granted(
+    pub(crate) async fn fetch_token(
         &self,
         id: &SessionId,
         wanted: &TokenFor,

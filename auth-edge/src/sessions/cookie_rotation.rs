@@ -53,7 +53,7 @@ impl Generation {
 
 /// The current generation according to the session service; empty before the first rotation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counting<'a> {
+pub(crate) struct CurrentGeneration<'a> {
     /// Its ID.
     id: &'a [u8],
     /// The ID of its parent.
@@ -62,7 +62,7 @@ pub(crate) struct Counting<'a> {
     since_ms: u64,
 }
 
-impl<'a> Counting<'a> {
+impl<'a> CurrentGeneration<'a> {
     /// The current generation of a session.
     pub(crate) fn of(session: &'a v1::Session) -> Self {
         let counts = session.cookie_generation.as_ref();
@@ -80,8 +80,8 @@ impl<'a> Counting<'a> {
     }
 
     /// Whether a presented generation is valid without a call to the session service.
-    pub(crate) fn takes(self, shown: Option<Generation>, now_ms: u64) -> bool {
-        let is_beside = |shown: Generation| given(&shown.parent) == self.parent;
+    pub(crate) fn accepts(self, shown: Option<Generation>, now_ms: u64) -> bool {
+        let is_beside = |shown: Generation| generation_bytes(&shown.parent) == self.parent;
         let is_before_or_beside = || id_of(shown.as_ref()) == self.parent || shown.is_some_and(is_beside);
         let has_taken_place = !self.id.is_empty();
         let grace_ms = u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX);
@@ -96,7 +96,7 @@ fn id_of(generation: Option<&Generation>) -> &[u8] {
 }
 
 /// The bytes of a generation's ID; empty for the first one.
-pub(super) fn given(id: &[u8; ID_BYTES]) -> &[u8] {
+pub(super) fn generation_bytes(id: &[u8; ID_BYTES]) -> &[u8] {
     if *id == [0; ID_BYTES] { &[] } else { id }
 }
 
@@ -118,12 +118,12 @@ impl CookieRotation {
     /// The generation to offer to a browser that presents `shown`, if one is due.
     pub(crate) fn next(
         self,
-        counting: Counting<'_>,
+        current: CurrentGeneration<'_>,
         shown: Option<Generation>,
         now_ms: u64,
     ) -> Option<Generation> {
-        let is_due = now_ms >= counting.since_ms.saturating_add(self.interval_ms);
-        if !counting.is(shown) || !is_due {
+        let is_due = now_ms >= current.since_ms.saturating_add(self.interval_ms);
+        if !current.is(shown) || !is_due {
             return None;
         }
         Some(Generation {

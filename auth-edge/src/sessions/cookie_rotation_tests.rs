@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use proptest::prelude::*;
-use session_svc::session::{CookieGeneration, Judged, ShownGeneration};
+use session_svc::session::{CookieGeneration, GenerationVerdict, ReceivedGeneration};
 
 use super::*;
 
@@ -33,7 +33,7 @@ struct Sent {
     unheard_ms: u64,
 }
 
-fn sent(
+fn any_request(
     wait_ms: impl Strategy<Value = u64>,
     by_thief: impl Strategy<Value = bool>,
 ) -> impl Strategy<Value = Sent> {
@@ -67,37 +67,37 @@ fn sent(
 
 /// Next events, the soonest first.
 #[derive(Debug)]
-struct Happening {
+struct TimedEvent {
     at_ms: u64,
-    what: What,
+    what: ModelEvent,
 }
 
 #[derive(Debug)]
-enum What {
+enum ModelEvent {
     Sends(usize),
     Arrives(usize, Option<Generation>),
     Answered { by_thief: bool, given: Generation },
 }
 
-impl PartialEq for Happening {
+impl PartialEq for TimedEvent {
     fn eq(&self, other: &Self) -> bool {
         self.at_ms == other.at_ms
     }
 }
-impl Eq for Happening {}
-impl PartialOrd for Happening {
+impl Eq for TimedEvent {}
+impl PartialOrd for TimedEvent {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Happening {
+impl Ord for TimedEvent {
     fn cmp(&self, other: &Self) -> Ordering {
         other.at_ms.cmp(&self.at_ms)
     }
 }
 
 /// One session with its browsers and edges.
-struct World {
+struct RotationModel {
     /// The generations that were current, each with its start.
     counted: Vec<(u64, Option<CookieGeneration>)>,
     jars: [Option<Generation>; 2],
@@ -110,7 +110,7 @@ struct World {
     copied: [u8; ID_BYTES],
 }
 
-impl World {
+impl RotationModel {
     fn new() -> Self {
         Self {
             counted: vec![(BEGAN_MS, None)],
@@ -135,7 +135,7 @@ impl World {
     }
 
     /// An edge checks a request. Returns whether it counts, and the answer's generation.
-    fn judged(
+    fn check_request(
         &mut self,
         sent: &Sent,
         shown: Option<Generation>,
@@ -143,25 +143,25 @@ impl World {
     ) -> Result<Option<Generation>, Stolen> {
         let mut session = self.session(now_ms.saturating_sub(sent.unheard_ms));
         let edge_now_ms = now_ms.saturating_add_signed(self.ahead_ms[sent.edge]);
-        if !Counting::of(&session).takes(shown, edge_now_ms) {
+        if !CurrentGeneration::of(&session).accepts(shown, edge_now_ms) {
             let counts = self.counted.last().and_then(|(_, generation)| generation.clone());
             let counts = counts.unwrap_or_else(|| CookieGeneration::first(BEGAN_MS));
-            let of_cookie = ShownGeneration {
+            let of_cookie = ReceivedGeneration {
                 id: shown.map_or_else(Vec::new, |shown| read_id(&shown.id)),
                 parent: shown.map_or_else(Vec::new, |shown| read_id(&shown.parent)),
             };
             match counts.judge(&of_cookie, now_ms, GRACE_MS) {
-                Judged::Good => {}
-                Judged::First(next) => {
+                GenerationVerdict::Good => {}
+                GenerationVerdict::First(next) => {
                     self.counted.push((now_ms, Some(next)));
                     self.rotations += 1;
                 }
-                Judged::Copy => return Err(Stolen),
+                GenerationVerdict::Copy => return Err(Stolen),
             }
             session = self.session(now_ms);
         }
         let rotation = CookieRotation::every(INTERVAL_SECS);
-        Ok(rotation.next(Counting::of(&session), shown, edge_now_ms))
+        Ok(rotation.next(CurrentGeneration::of(&session), shown, edge_now_ms))
     }
 
     /// Runs a schedule. Returns when a theft was found.
@@ -170,43 +170,43 @@ impl World {
         let mut at_ms = BEGAN_MS;
         for (at, sent) in schedule.iter().enumerate() {
             at_ms += sent.wait_ms;
-            happenings.push(Happening {
+            happenings.push(TimedEvent {
                 at_ms,
-                what: What::Sends(at),
+                what: ModelEvent::Sends(at),
             });
         }
-        while let Some(Happening { at_ms, what }) = happenings.pop() {
+        while let Some(TimedEvent { at_ms, what }) = happenings.pop() {
             match what {
-                What::Sends(at) => {
+                ModelEvent::Sends(at) => {
                     if at == copied_before {
                         self.jars[1] = self.jars[0];
                         self.copied_ms = at_ms;
                         self.copied = self.jars[0].map_or([0; ID_BYTES], |jar| jar.id);
                     }
                     let sent = &schedule[at];
-                    happenings.push(Happening {
+                    happenings.push(TimedEvent {
                         at_ms: at_ms + sent.there_ms,
-                        what: What::Arrives(at, self.jars[usize::from(sent.by_thief)]),
+                        what: ModelEvent::Arrives(at, self.jars[usize::from(sent.by_thief)]),
                     });
                 }
-                What::Arrives(at, shown) => {
+                ModelEvent::Arrives(at, shown) => {
                     let sent = &schedule[at];
-                    let Ok(next) = self.judged(sent, shown, at_ms) else {
+                    let Ok(next) = self.check_request(sent, shown, at_ms) else {
                         return Some(at_ms);
                     };
                     let sent_ms = at_ms + sent.held_ms;
                     if let Some(given) = next.filter(|_| !sent.is_lost && sent_ms < at_ms + HELD_MS) {
-                        happenings.push(Happening {
+                        happenings.push(TimedEvent {
                             at_ms: sent_ms + sent.back_ms,
-                            what: What::Answered {
+                            what: ModelEvent::Answered {
                                 by_thief: sent.by_thief,
                                 given,
                             },
                         });
                     }
                 }
-                What::Answered { by_thief: true, .. } if !self.thief_uses_offers => {}
-                What::Answered { by_thief, given } => self.jars[usize::from(by_thief)] = Some(given),
+                ModelEvent::Answered { by_thief: true, .. } if !self.thief_uses_offers => {}
+                ModelEvent::Answered { by_thief, given } => self.jars[usize::from(by_thief)] = Some(given),
             }
         }
         None
@@ -238,17 +238,17 @@ proptest! {
 
     #[test]
     fn nobody_is_taken_for_a_thief(
-        schedule in prop::collection::vec(sent(any_wait(), Just(false)), 1..40),
+        schedule in prop::collection::vec(any_request(any_wait(), Just(false)), 1..40),
         ahead_ms in prop::array::uniform3(prop_oneof![2 => Just(0), 1 => -SKEW_MS..SKEW_MS]),
     ) {
-        let mut world = World { ahead_ms, ..World::new() };
+        let mut world = RotationModel { ahead_ms, ..RotationModel::new() };
         prop_assert_eq!(world.run(&schedule, usize::MAX), None);
     }
 
     #[test]
     fn every_theft_is_found_within_one_rotation(
-        before in prop::collection::vec(sent(any_wait(), Just(false)), 1..12),
-        after in prop::collection::vec((sent(0..OFTEN_MS, Just(false)), sent(0..OFTEN_MS, Just(true)), any::<bool>()), 60..61),
+        before in prop::collection::vec(any_request(any_wait(), Just(false)), 1..12),
+        after in prop::collection::vec((any_request(0..OFTEN_MS, Just(false)), any_request(0..OFTEN_MS, Just(true)), any::<bool>()), 60..61),
         thief_uses_offers: bool,
     ) {
         let copied_before = before.len();
@@ -258,7 +258,7 @@ proptest! {
             sent.wait_ms += if at == 0 { 2 * WAY_MS + HELD_MS } else { OFTEN_MS / 2 };
             sent
         })).collect();
-        let mut world = World { thief_uses_offers, ..World::new() };
+        let mut world = RotationModel { thief_uses_offers, ..RotationModel::new() };
         let found_ms = world.run(&schedule, copied_before);
         // The time depends on lost answers; the schedules without losses bound it.
         prop_assert!(found_ms.is_some(), "not found");
@@ -294,9 +294,9 @@ fn a_thief_that_takes_every_offer_and_uses_none_is_found_at_any_rate() {
         let round = std::iter::repeat_n(thief, usize::try_from(OFTEN_MS / every_ms).unwrap()).chain([owner]);
         let rounds = usize::try_from((2 * INTERVAL_MS + GRACE_MS) / OFTEN_MS).unwrap();
         let schedule: Vec<Sent> = (0..rounds).flat_map(|_| round.clone()).collect();
-        let mut world = World {
+        let mut world = RotationModel {
             thief_uses_offers: false,
-            ..World::new()
+            ..RotationModel::new()
         };
         let found_ms = world
             .run(&schedule, 0)
@@ -310,7 +310,7 @@ fn a_thief_that_takes_every_offer_and_uses_none_is_found_at_any_rate() {
 
 #[test]
 fn a_rotation_is_one_write_where_no_answer_is_overtaken() {
-    let mut world = World::new();
+    let mut world = RotationModel::new();
     let minutes = 60;
     assert_eq!(world.run(&vec![CALM; minutes * 3], usize::MAX), None);
     let expected = minutes * 60_000 / usize::try_from(INTERVAL_MS + 20_000).unwrap();
@@ -334,7 +334,7 @@ fn a_new_one_is_given_for_the_one_that_counts_alone() {
     let due_ms = BEGAN_MS + INTERVAL_MS;
     let next = |shown, now_ms| {
         let rotation = CookieRotation::every(INTERVAL_SECS);
-        rotation.next(Counting::of(&counts), shown, now_ms)
+        rotation.next(CurrentGeneration::of(&counts), shown, now_ms)
     };
     assert_eq!(next(Some(shown(1)), due_ms).unwrap().parent, [1; ID_BYTES]);
     assert_eq!(next(Some(shown(1)), due_ms - 1), None);

@@ -139,11 +139,14 @@ impl SessionCookies {
     /// The session ID of a request with exactly one session cookie, if its signature verifies.
     #[must_use]
     pub fn read(&self, headers: &HeaderMap) -> Option<SessionId> {
-        self.read_whole(headers).map(|(id, _generation)| id)
+        self.read_with_generation(headers).map(|(id, _generation)| id)
     }
 
     /// The session ID and the cookie's generation; no generation means the first one.
-    pub(super) fn read_whole(&self, headers: &HeaderMap) -> Option<(SessionId, Option<Generation>)> {
+    pub(super) fn read_with_generation(
+        &self,
+        headers: &HeaderMap,
+    ) -> Option<(SessionId, Option<Generation>)> {
         let value = only_value(headers, &self.full_name)?;
         let (id, rest) = value.split_at_checked(ID_BYTES * 2)?;
         let rest = rest.strip_prefix('.')?;

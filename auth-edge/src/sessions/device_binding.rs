@@ -128,7 +128,7 @@ impl DeviceBindings {
     }
 
     /// The session of a registration challenge that is still valid.
-    pub(crate) fn invited(&self, challenge: &str, now_ms: u64) -> Option<SessionId> {
+    pub(crate) fn open_invitation(&self, challenge: &str, now_ms: u64) -> Option<SessionId> {
         let plain = self.keys.open(&[REGISTRATION], challenge)?;
         let (until_ms, id) = plain.split_first_chunk::<8>()?;
         let is_there = now_ms < u64::from_be_bytes(*until_ms);
@@ -142,7 +142,7 @@ impl DeviceBindings {
 
     /// The session of such an address, and whether the newest secret sealed it. If not, the browser needs a
     /// new address before the old secret is removed.
-    pub(crate) fn addressed(&self, sealed: &str) -> Option<(SessionId, bool)> {
+    pub(crate) fn open_address(&self, sealed: &str) -> Option<(SessionId, bool)> {
         let (plain, is_lasting) = self.keys.open_telling_age(&[REFRESH], sealed)?;
         let id = plain.as_slice().try_into().ok().map(SessionId::from_bytes)?;
         Some((id, is_lasting))

@@ -139,15 +139,21 @@ fn an_invitation_names_its_session_for_a_while_and_an_address_for_ever() {
     );
     let exposed = |id: Option<SessionId>| id.map(|id| id.expose().to_owned());
     assert_eq!(
-        exposed(bindings.invited(&invitation, NOW + CHALLENGE_MS - 1)),
+        exposed(bindings.open_invitation(&invitation, NOW + CHALLENGE_MS - 1)),
         exposed(Some(one.clone()))
     );
-    assert_eq!(exposed(bindings.invited(&invitation, NOW + CHALLENGE_MS)), None);
     assert_eq!(
-        exposed(bindings.addressed(&address).map(|(id, _)| id)),
+        exposed(bindings.open_invitation(&invitation, NOW + CHALLENGE_MS)),
+        None
+    );
+    assert_eq!(
+        exposed(bindings.open_address(&address).map(|(id, _)| id)),
         exposed(Some(one))
     );
-    assert_eq!(exposed(bindings.addressed(&invitation).map(|(id, _)| id)), None);
-    assert_eq!(exposed(bindings.invited(&address, NOW)), None);
-    assert_eq!(exposed(bindings.invited("", NOW)), None);
+    assert_eq!(
+        exposed(bindings.open_address(&invitation).map(|(id, _)| id)),
+        None
+    );
+    assert_eq!(exposed(bindings.open_invitation(&address, NOW)), None);
+    assert_eq!(exposed(bindings.open_invitation("", NOW)), None);
 }

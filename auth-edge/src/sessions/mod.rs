@@ -20,9 +20,9 @@ pub mod cookie_rotation;
 pub mod cookies;
 pub mod device_binding;
 pub mod keys;
-mod listening;
 pub(crate) mod metrics;
 mod open_streams;
+mod replica_freshness;
 
 use std::sync::Arc;
 
@@ -35,14 +35,14 @@ use session_proto::v1::{self, Device, ErrorReason};
 
 pub(crate) use cache::SessionCache;
 pub(crate) use cached_session::{CachedSession, CachedToken, TokenFor};
-pub(crate) use listening::SILENCE_MAX;
 pub(crate) use open_streams::{OpenStream, OpenStreams};
+pub(crate) use replica_freshness::SILENCE_MAX;
 
 use self::calls::malformed;
-use self::cookie_rotation::{CookieRotation, Counting, Generation, HELD_MS};
+use self::cookie_rotation::{CookieRotation, CurrentGeneration, Generation, HELD_MS};
 use self::device_binding::{DeviceBindings, DeviceBound, DeviceStanding};
-pub(crate) use self::listening::Moment;
 use self::metrics::{CacheMetrics, DeviceProofOutcome};
+pub(crate) use self::replica_freshness::Moment;
 use crate::sessions::cookies::{SessionCookies, SessionId};
 
 /// The request header, of any value, with which same-origin code says that a request is no use of the
@@ -73,7 +73,7 @@ struct CookieRenewal {
 
 /// Whether a read of a session counts as its use.
 #[derive(Clone, Copy)]
-pub(crate) enum Use<'a> {
+pub(crate) enum SessionUse<'a> {
     /// It does, and the session may roll. The device is read only if the session service needs it.
     Counts(&'a (dyn Fn() -> Device + Sync)),
     /// It does, but the response may reach the browser late: it carries no cookie of a new generation.
@@ -84,7 +84,7 @@ pub(crate) enum Use<'a> {
     LookOnly,
 }
 
-impl Use<'_> {
+impl SessionUse<'_> {
     fn counts(self) -> bool {
         !matches!(self, Self::LookOnly)
     }
@@ -130,27 +130,29 @@ impl SessionRepository {
     pub(crate) async fn current(
         &self,
         headers: &HeaderMap,
-        use_: Use<'_>,
+        use_: SessionUse<'_>,
     ) -> Result<Option<CurrentSession>, SessionError> {
-        let Some((id, generation)) = self.cookies.read_whole(headers) else {
+        let Some((id, generation)) = self.cookies.read_with_generation(headers) else {
             return Ok(None);
         };
         let use_ = match use_ {
-            Use::Counts(_) | Use::CountsAndIsAnsweredLate(_) if headers.contains_key(NO_ROLL) => {
-                Use::LookOnly
+            SessionUse::Counts(_) | SessionUse::CountsAndIsAnsweredLate(_)
+                if headers.contains_key(NO_ROLL) =>
+            {
+                SessionUse::LookOnly
             }
             use_ => use_,
         };
-        let current = match self.remembered(&id, use_) {
-            Some(session) => self.admitted(headers, id, session, None)?,
+        let current = match self.find_cached(&id, use_) {
+            Some(session) => self.check_device(headers, id, session, None)?,
             None => {
                 let requested_at = self.cache.now();
                 let read = match use_ {
-                    Use::Counts(device) | Use::CountsAndIsAnsweredLate(device) => {
+                    SessionUse::Counts(device) | SessionUse::CountsAndIsAnsweredLate(device) => {
                         self.read_as_use(headers, &id, device, false).await
                     }
-                    Use::Rolls(device) => self.read_as_use(headers, &id, device, true).await,
-                    Use::LookOnly => self.get(&id).await.map(|session| (session, false)),
+                    SessionUse::Rolls(device) => self.read_as_use(headers, &id, device, true).await,
+                    SessionUse::LookOnly => self.get(&id).await.map(|session| (session, false)),
                 };
                 self.remember(headers, (id, generation), requested_at, use_.counts(), read)?
             }
@@ -158,7 +160,7 @@ impl SessionRepository {
         match (current, self.rotation) {
             (Some(current), Some(rotation)) if current.device == DeviceStanding::Unbound => {
                 // A boxed future: requests whose cookies do not rotate do not carry its size.
-                Box::pin(self.rotated(headers, current, generation, rotation, use_)).await
+                Box::pin(self.rotate_if_due(headers, current, generation, rotation, use_)).await
             }
             (current, _) => Ok(current),
         }
@@ -169,15 +171,15 @@ impl SessionRepository {
     /// # Errors
     /// As [`Self::get`].
     pub(crate) async fn find(&self, id: &SessionId) -> Result<Arc<CachedSession>, SessionError> {
-        match self.remembered(id, Use::LookOnly) {
+        match self.find_cached(id, SessionUse::LookOnly) {
             Some(session) => Ok(session),
             None => Ok(CachedSession::new(*self.get(id).await?)),
         }
     }
 
     /// A cached session.
-    fn remembered(&self, id: &SessionId, use_: Use<'_>) -> Option<Arc<CachedSession>> {
-        if matches!(use_, Use::Rolls(_)) {
+    fn find_cached(&self, id: &SessionId, use_: SessionUse<'_>) -> Option<Arc<CachedSession>> {
+        if matches!(use_, SessionUse::Rolls(_)) {
             return None;
         }
         let found = self.cache.find(id, use_.counts(), self.clock.now_ms());
@@ -186,15 +188,15 @@ impl SessionRepository {
     }
 
     /// The session, if its cookie's generation is valid. A use that is due for a new generation gets one.
-    async fn rotated(
+    async fn rotate_if_due(
         &self,
         headers: &HeaderMap,
         mut current: CurrentSession,
         shown: Option<Generation>,
         rotation: CookieRotation,
-        use_: Use<'_>,
+        use_: SessionUse<'_>,
     ) -> Result<Option<CurrentSession>, SessionError> {
-        if !Counting::of(&current.session).takes(shown, self.clock.now_ms()) {
+        if !CurrentGeneration::of(&current.session).accepts(shown, self.clock.now_ms()) {
             let asked_at = self.cache.now();
             match self.rotate_cookie(&current.id, shown).await {
                 Ok(session) => {
@@ -207,8 +209,8 @@ impl SessionRepository {
             }
         }
         let now_ms = self.clock.now_ms();
-        if matches!(use_, Use::Counts(_) | Use::Rolls(_))
-            && let Some(next) = rotation.next(Counting::of(&current.session), shown, now_ms)
+        if matches!(use_, SessionUse::Counts(_) | SessionUse::Rolls(_))
+            && let Some(next) = rotation.next(CurrentGeneration::of(&current.session), shown, now_ms)
         {
             let until_ms = now_ms.saturating_add(HELD_MS);
             current.renewal = self.renewal(headers, &current.id, Some(next), &current.session, until_ms);
@@ -272,7 +274,7 @@ impl SessionRepository {
                 };
                 let session = CachedSession::new(*session);
                 self.cache.keep(&id, &session, requested_at, used);
-                self.admitted(headers, id, session, renewal)
+                self.check_device(headers, id, session, renewal)
             }
             Err(error) if error.reason == ErrorReason::ErrMissingSession => {
                 self.cache.forget(&id);
@@ -308,7 +310,7 @@ impl SessionRepository {
 
     /// The session, unless it is bound to a device that this request does not prove: then none. If the
     /// browser could not request a proof, the answer is an error, because "not signed in" would be wrong.
-    fn admitted(
+    fn check_device(
         &self,
         headers: &HeaderMap,
         id: SessionId,

@@ -2,7 +2,7 @@
 //! session, for any reason and at any place.
 //!
 //! Invariants
-//! - A stream stays open while [`Listening`] confirms its session. Otherwise the session is read again: at
+//! - A stream stays open while [`ReplicaFreshness`] confirms its session. Otherwise the session is read again: at
 //!   first, after every change, before it expires, and repeatedly while endings cannot be received.
 //! - An ended session ends its streams; an unreachable session service ends none.
 //! - A session without streams takes no memory. Requests with small responses never come here.
@@ -24,7 +24,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::cache::{CLOCK_DIFFERENCE_MS, SessionCache};
-use super::listening::{Handle, Listening, Moment};
+use super::replica_freshness::{Handle, Moment, ReplicaFreshness};
 
 /// How often all streams are checked; a check costs no call.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -48,18 +48,18 @@ struct SessionStreams {
     /// When the session was last read and existed.
     read: Option<Moment>,
     /// Whether it must be read again.
-    doubted: bool,
+    needs_recheck: bool,
     expires_ms: u64,
 }
 
 /// All open streams. Clones share them.
 #[derive(Clone)]
-pub(crate) struct OpenStreams(Arc<Inner>);
+pub(crate) struct OpenStreams(Arc<StreamRegistry>);
 
-struct Inner {
+struct StreamRegistry {
     client: SessionClient,
     clock: Arc<dyn Clock>,
-    listening: Arc<Listening>,
+    freshness: Arc<ReplicaFreshness>,
     sessions: Mutex<HashMap<Handle, SessionStreams>>,
 }
 
@@ -73,14 +73,14 @@ pub(crate) struct OpenStream {
 impl OpenStreams {
     /// Starts without streams; the cache receives the changes. Needs a tokio runtime.
     pub(crate) fn start(client: SessionClient, clock: Arc<dyn Clock>, cache: &SessionCache) -> Self {
-        let streams = Arc::new(Inner {
+        let streams = Arc::new(StreamRegistry {
             client,
             clock,
-            listening: Arc::clone(&cache.listening),
+            freshness: Arc::clone(&cache.freshness),
             sessions: Mutex::default(),
         });
         tokio::spawn(look_after(Arc::downgrade(&streams)));
-        tokio::spawn(read_doubted(Arc::downgrade(&streams)));
+        tokio::spawn(recheck_sessions(Arc::downgrade(&streams)));
         Self(streams)
     }
 
@@ -93,12 +93,12 @@ impl OpenStreams {
             ended: CancellationToken::new(),
             streams: 0,
             read: None,
-            doubted: true,
+            needs_recheck: true,
             expires_ms: 0,
         });
         open.streams += 1;
         // The guard's read may be older than the read that keeps the other streams open.
-        open.doubted = true;
+        open.needs_recheck = true;
         OpenStream {
             of: self.clone(),
             ended: open.ended.clone(),
@@ -119,28 +119,28 @@ impl OpenStreams {
     }
 }
 
-impl Inner {
+impl StreamRegistry {
     fn lock(&self) -> MutexGuard<'_, HashMap<Handle, SessionStreams>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Marks every session that [`Listening`] no longer confirms.
+    /// Marks every session that [`ReplicaFreshness`] no longer confirms.
     fn look(&self) {
-        let (now, clock_ms) = (self.listening.now(), self.clock.now_ms());
-        for (handle, open) in self.lock().iter_mut().filter(|(_, open)| !open.doubted) {
+        let (now, clock_ms) = (self.freshness.now(), self.clock.now_ms());
+        for (handle, open) in self.lock().iter_mut().filter(|(_, open)| !open.needs_recheck) {
             let vouched = open
                 .read
-                .is_some_and(|read| self.listening.vouches_for(handle, read, now));
-            open.doubted = !vouched || open.expires_ms <= clock_ms.saturating_add(CLOCK_DIFFERENCE_MS);
+                .is_some_and(|read| self.freshness.is_unchanged(handle, read, now));
+            open.needs_recheck = !vouched || open.expires_ms <= clock_ms.saturating_add(CLOCK_DIFFERENCE_MS);
         }
     }
 
     /// The sessions that must be read again now.
     fn due(&self) -> Vec<Handle> {
-        let now = self.listening.now();
+        let now = self.freshness.now();
         let is_due = |open: &SessionStreams| {
             let rested = open.read.is_none_or(|read| now.since(read) >= READ_AGAIN_AFTER);
-            open.doubted && rested && !open.ended.is_cancelled()
+            open.needs_recheck && rested && !open.ended.is_cancelled()
         };
         let sessions = self.lock();
         let due = sessions.iter().filter(|(_, open)| is_due(open));
@@ -149,7 +149,7 @@ impl Inner {
 
     /// Reads a session again, and ends its streams if it no longer exists.
     async fn read(&self, handle: Handle) {
-        let requested_at = self.listening.now();
+        let requested_at = self.freshness.now();
         let by = Some(get_session_request::By::Handle(handle.to_string()));
         let answer = timeout(READ_MAX, self.client.get_session(GetSessionRequest { by })).await;
         let mut sessions = self.lock();
@@ -162,7 +162,7 @@ impl Inner {
                 open.expires_ms = session.expires_at.as_ref().map_or(0, timestamp::to_ms);
                 open.read = Some(requested_at);
                 // The next check finds any later change.
-                open.doubted = false;
+                open.needs_recheck = false;
                 if session.sign_in_demand.is_some() {
                     tracing::info!(session = %handle, streams = open.streams, "a session requires a new sign-in: its streams end");
                     open.ended.cancel();
@@ -179,7 +179,7 @@ impl Inner {
 }
 
 /// Checks all streams while `streams` has an owner, apart from reads, so that no change expires unseen.
-async fn look_after(streams: Weak<Inner>) {
+async fn look_after(streams: Weak<StreamRegistry>) {
     let mut looks = ticks();
     loop {
         looks.tick().await;
@@ -191,7 +191,7 @@ async fn look_after(streams: Weak<Inner>) {
 }
 
 /// Reads the marked sessions while `streams` has an owner.
-async fn read_doubted(streams: Weak<Inner>) {
+async fn recheck_sessions(streams: Weak<StreamRegistry>) {
     let mut reads = ticks();
     loop {
         reads.tick().await;
@@ -212,7 +212,7 @@ fn ticks() -> Interval {
 
 impl OpenStream {
     /// Completes once the session has ended.
-    pub(crate) fn ended(&self) -> WaitForCancellationFutureOwned {
+    pub(crate) fn wait_for_end(&self) -> WaitForCancellationFutureOwned {
         self.ended.clone().cancelled_owned()
     }
 }

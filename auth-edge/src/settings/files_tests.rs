@@ -19,7 +19,7 @@ const GOOD: [(&str, &str); 5] = [
 ];
 
 /// The messages for the good settings with these changes: mistakes, or the number of warnings.
-fn judged(settings: &[(&str, String)], changes: &[(&str, &str)]) -> Result<usize, String> {
+fn check_settings(settings: &[(&str, String)], changes: &[(&str, &str)]) -> Result<usize, String> {
     let given = settings.iter().map(|(name, value)| (*name, value.as_str()));
     let mut pairs: Vec<(&str, &str)> = GOOD.into_iter().chain(given).collect();
     pairs.retain(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
@@ -56,7 +56,7 @@ fn a_file_that_is_missing_swapped_or_of_another_pair_is_named_with_its_setting()
     let made = Certificates::make();
     made.issue("ca", "other", "extendedKeyUsage=clientAuth");
     let right = all(&made);
-    assert_eq!(judged(&right, &[]), Ok(0));
+    assert_eq!(check_settings(&right, &[]), Ok(0));
     for (name, path) in right.iter().filter(|(name, _)| name.ends_with("_FILE")) {
         let (swapped, said) = match path.strip_suffix(".pem") {
             Some(stem) => (format!("{stem}.key"), "no certificate"),
@@ -67,7 +67,7 @@ fn a_file_that_is_missing_swapped_or_of_another_pair_is_named_with_its_setting()
             wrong.push((made.text("other.key"), "does not belong"));
         }
         for (path, said) in wrong {
-            let told = judged(&right, &[(name, path.as_str())]).unwrap_err();
+            let told = check_settings(&right, &[(name, path.as_str())]).unwrap_err();
             let whole = told.contains(name) && told.contains(&path) && told.contains(said);
             assert!(whole, "{name}={path}: {told}");
             assert!(told.starts_with("1 setting is wrong"), "{told}");
@@ -79,7 +79,7 @@ fn a_file_that_is_missing_swapped_or_of_another_pair_is_named_with_its_setting()
 fn the_session_service_s_authority_is_asked_for_with_https() {
     let made = Certificates::make();
     let right = all(&made);
-    let told = judged(&right, &[("EDGE_SESSION_SVC_CA_FILE", "")]).unwrap_err();
+    let told = check_settings(&right, &[("EDGE_SESSION_SVC_CA_FILE", "")]).unwrap_err();
     assert!(
         told.contains("EDGE_SESSION_SVC_CA_FILE") && told.contains("https://session-svc:50051"),
         "{told}"
@@ -111,5 +111,5 @@ fn expire(made: &Certificates) {
 fn a_certificate_that_has_expired_is_a_warning() {
     let made = Certificates::make();
     expire(&made);
-    assert_eq!(judged(&all(&made), &[]), Ok(1));
+    assert_eq!(check_settings(&all(&made), &[]), Ok(1));
 }

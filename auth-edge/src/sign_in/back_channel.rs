@@ -75,7 +75,7 @@ async fn receive(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response,
 
 /// The age of the logout: the time since the token arrived. If the provider retried after an outage of the
 /// session service, it counts from the latest possible time of issue.
-fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration {
+fn order_age(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration {
     let arrived = Duration::from_millis(elapsed_ms(sign_in, arrived_ms));
     let issued_at_latest = token.iat.saturating_add(CLOCKS_APART_SECS);
     let issued = Duration::from_secs((sign_in.clock.now_ms() / 1000).saturating_sub(issued_at_latest));
@@ -103,7 +103,7 @@ async fn end(
         once_until: Some(timestamp::from_ms(until.saturating_mul(1000))),
         request_id: request_id()?,
         keep_offline_tokens: true,
-        told_ago: told_ago(sign_in, &token, arrived_ms).try_into().ok(),
+        told_ago: order_age(sign_in, &token, arrived_ms).try_into().ok(),
         ..EndSessionsRequest::default()
     };
     let ended = sign_in.sessions.client.end_sessions(request).await;

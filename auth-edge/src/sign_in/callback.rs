@@ -27,7 +27,7 @@ use crate::kept_form::person_cookie::tag;
 use crate::providers::IdentityProvider;
 use crate::providers::sites::Site;
 use crate::sessions::cookies::SessionId;
-use crate::sessions::{CachedSession, Use};
+use crate::sessions::{CachedSession, SessionUse};
 use crate::sign_in::SignIn;
 use crate::sign_in::authorization_response::{self, AuthorizationResponse};
 use crate::sign_in::error::SignInError;
@@ -123,7 +123,7 @@ impl Callback<'_> {
         // If the session service does not answer, the browser counts as signed out.
         if is_lost
             && matches!(
-                sign_in.sessions.current(headers, Use::LookOnly).await,
+                sign_in.sessions.current(headers, SessionUse::LookOnly).await,
                 Ok(Some(_))
             )
         {
@@ -201,7 +201,7 @@ impl Callback<'_> {
         answer.check_issuer(&provider.relying_party).await?;
         let code = match answer.code() {
             Err(RefusalReason::InteractionNeeded) if transaction.record.silent => {
-                return Ok(self.go_on_as_nobody(transaction));
+                return Ok(self.continue_signed_out(transaction));
             }
             code => code?,
         };
@@ -241,7 +241,7 @@ impl Callback<'_> {
             person_cookie(sign_in, &session),
         ];
         let target = destination(self.site, return_to);
-        let stop = device_binding::stop_on_the_way(sign_in, self.site, &target);
+        let stop = device_binding::binding_page_url(sign_in, self.site, &target);
         let target = stop.as_deref().unwrap_or(target.as_str());
         let mut response = landing(sign_in, headers, &self.head.method, target, cookies);
         if let Some((name, offer)) = device_binding::offer(sign_in, id) {
@@ -255,7 +255,7 @@ impl Callback<'_> {
 
     /// A silent sign-in found no user: the visitor continues without a session. A reminder delays the next
     /// attempt, so that there is no loop.
-    fn go_on_as_nobody(&self, transaction: &Transaction) -> Response {
+    fn continue_signed_out(&self, transaction: &Transaction) -> Response {
         let (sign_in, provider) = (self.sign_in, self.provider);
         tracing::info!(provider = provider.id, "a silent sign-in found no signed-in user");
         sign_in.metrics.login("anonymous", &provider.id);

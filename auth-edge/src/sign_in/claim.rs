@@ -30,7 +30,7 @@ const NAME_BYTES: usize = 16;
 
 /// A sign-in that this request has claimed and has to finish.
 #[derive(Debug)]
-pub(super) struct HeldClaim {
+pub(super) struct SignInClaim {
     pub(super) request_id: String,
     pub(super) holder: String,
     /// The store's time of the claim, and this process's monotonic time of the answer, in milliseconds.
@@ -41,7 +41,7 @@ pub(super) struct HeldClaim {
 #[derive(Debug)]
 pub(super) enum ClaimOutcome {
     /// This request holds the claim.
-    Ours(HeldClaim),
+    Ours(SignInClaim),
     /// Another request has finished the sign-in.
     Created(SessionId, Box<Session>),
 }
@@ -70,7 +70,7 @@ pub(super) async fn claim(
         match answer.outcome() {
             Outcome::Begun => {
                 let heard_ms = sign_in.clock.monotonic_ms();
-                return Ok(ClaimOutcome::Ours(HeldClaim {
+                return Ok(ClaimOutcome::Ours(SignInClaim {
                     request_id: request.request_id,
                     holder: request.holder,
                     made: answer.now.map(|now| (timestamp::to_ms(&now), heard_ms)),
@@ -100,7 +100,7 @@ fn name_of(transaction: &Transaction) -> String {
     base16ct::lower::encode_string(&hash.as_ref()[..NAME_BYTES])
 }
 
-impl HeldClaim {
+impl SignInClaim {
     /// The store's Unix time in milliseconds, if it is known. It is early by one answer's delay, never late.
     pub(super) fn store_now_ms(&self, sign_in: &SignIn) -> Option<u64> {
         let (made_ms, heard_ms) = self.made?;

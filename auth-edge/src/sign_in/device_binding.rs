@@ -66,7 +66,7 @@ pub(super) fn offer(sign_in: &SignIn, id: &SessionId) -> Option<(HeaderName, Hea
 const MAX_STOP_BYTES: usize = 2_560;
 
 /// The waiting page before `target`, if the settings require bound sessions.
-pub(super) fn stop_on_the_way(sign_in: &SignIn, site: &Site, target: &ReturnTo) -> Option<String> {
+pub(super) fn binding_page_url(sign_in: &SignIn, site: &Site, target: &ReturnTo) -> Option<String> {
     let bindings = sign_in.bindings.as_ref()?;
     if bindings.settings.mode != DeviceBound::Required {
         return None;
@@ -134,7 +134,7 @@ pub(crate) async fn register(
     let device = sign_in.device(&head);
     let now_ms = sign_in.clock.now_ms();
     let proof = text(headers, RESPONSE);
-    let Some((id, jwk)) = proof.and_then(|proof| invited(bindings, proof, now_ms)) else {
+    let Some((id, jwk)) = proof.and_then(|proof| open_invitation(bindings, proof, now_ms)) else {
         // Count it without a record: any client can send one, as often as it likes.
         bindings.metrics.count(DeviceProofOutcome::NotBound);
         return Err(NO_PROOF_OF_OURS);
@@ -150,8 +150,8 @@ pub(crate) async fn register(
 }
 
 /// The session of the proof's challenge, and the proof's key. The challenge comes first: any client can sign.
-fn invited(bindings: &DeviceBindings, proof: &str, now_ms: u64) -> Option<(SessionId, String)> {
-    let id = bindings.invited(&unverified_challenge(proof)?, now_ms)?;
+fn open_invitation(bindings: &DeviceBindings, proof: &str, now_ms: u64) -> Option<(SessionId, String)> {
+    let id = bindings.open_invitation(&unverified_challenge(proof)?, now_ms)?;
     let registration = verify_registration(proof).inspect_err(|error| {
         let error = error as &dyn std::error::Error;
         tracing::info!(error, "the registration proof of a device is not valid");
@@ -210,7 +210,7 @@ pub(crate) async fn refresh(
         return Err(HttpError::BadRequest("Sec-Secure-Session-Id is missing."));
     };
     let address = request::first_parameter(head.uri.query().unwrap_or_default(), SESSION_PARAMETER);
-    let Some((id, is_lasting)) = address.and_then(|address| bindings.addressed(&address)) else {
+    let Some((id, is_lasting)) = address.and_then(|address| bindings.open_address(&address)) else {
         return Ok(over(bindings, handle));
     };
     // The browser has signed in again: its proof cookie belongs to the newer session.

@@ -102,7 +102,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
             None => response,
         });
     }
-    let Some(mut wanted) = login.wanted(sign_in, head) else {
+    let Some(mut wanted) = login.read_parameters(sign_in, head) else {
         return Ok(landing(
             sign_in,
             &head.headers,
@@ -117,7 +117,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
         && let Some(demand) = &session.sign_in_demand
         && login.provider.is_issuer(&session.issuer)
     {
-        wanted.prove_anew(demand);
+        wanted.require_new_sign_in(demand);
     }
     begin(sign_in, login, &wanted, (head, session)).await
 }
@@ -193,7 +193,7 @@ impl<'a> LoginRequest<'a> {
 
     /// The login's parameters for the authorization request. `None` if the visitor requests a silent sign-in
     /// that would loop: the user signed out here, or a recent silent sign-in found no user.
-    fn wanted(&self, sign_in: &SignIn, head: &Parts) -> Option<LoginParameters> {
+    fn read_parameters(&self, sign_in: &SignIn, head: &Parts) -> Option<LoginParameters> {
         let mut wanted = LoginParameters::of(
             &self.query,
             &sign_in.settings.login_parameters,
@@ -209,7 +209,7 @@ impl<'a> LoginRequest<'a> {
             if wanted.silent_by_visitor {
                 return None;
             }
-            wanted.ask_after_all();
+            wanted.allow_interaction();
         }
         Some(wanted)
     }

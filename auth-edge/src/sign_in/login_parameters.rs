@@ -89,12 +89,12 @@ impl LoginParameters {
     }
 
     /// Lets the provider ask the user.
-    pub(crate) fn ask_after_all(&mut self) {
+    pub(crate) fn allow_interaction(&mut self) {
         self.extra.retain(|(name, _)| name != "prompt");
     }
 
     /// Requires a new authentication in the demanded class. This overrides all other parameters.
-    pub(crate) fn prove_anew(&mut self, demand: &SignInDemand) {
+    pub(crate) fn require_new_sign_in(&mut self, demand: &SignInDemand) {
         self.max_age = Some(0);
         self.extra
             .retain(|(name, value)| name != "prompt" || !is_silent(value));

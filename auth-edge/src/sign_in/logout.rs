@@ -31,7 +31,7 @@ use crate::http::protect::csrf::{self, FORM_FIELD};
 use crate::http::request;
 use crate::http::{no_content, no_store};
 use crate::providers::sites;
-use crate::sessions::Use;
+use crate::sessions::SessionUse;
 use crate::sessions::cookies::SessionId;
 use crate::sessions::device_binding::DeviceBindings;
 use crate::sign_in::SignIn;
@@ -159,7 +159,10 @@ async fn sign_out(
     let mut target = landing.clone();
     if let Some(session) = session {
         // Only the browser that the session belongs to may receive its data.
-        let current = sign_in.sessions.current(&head.headers, Use::LookOnly).await;
+        let current = sign_in
+            .sessions
+            .current(&head.headers, SessionUse::LookOnly)
+            .await;
         let is_known = matches!(current, Ok(Some(_)));
         match sign_in.sessions.end(&session).await {
             Ok(mut ended) if ended.ended => {

@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    fn told(user: &str, scope: &str) -> Value {
+    fn claims_of(user: &str, scope: &str) -> Value {
         Value::Object(claims(Some(user), scope))
     }
 
@@ -62,12 +62,12 @@ mod tests {
         let apple =
             r#"{"name":{"firstName":"Ada","lastName":"Lovelace"},"email":"a@example.test","sub":"eve"}"#;
         assert_eq!(
-            told(apple, "openid name email"),
+            claims_of(apple, "openid name email"),
             json!({"name": "Ada Lovelace", "given_name": "Ada", "family_name": "Lovelace"})
         );
-        assert_eq!(told(apple, "openid profile email"), json!({}));
+        assert_eq!(claims_of(apple, "openid profile email"), json!({}));
         assert_eq!(
-            told(r#"{"name":{"firstName":" ","lastName":"L"}}"#, "name"),
+            claims_of(r#"{"name":{"firstName":" ","lastName":"L"}}"#, "name"),
             json!({"name": "L", "family_name": "L"})
         );
         let long = format!(r#"{{"name":{{"firstName":"{}"}}}}"#, "a".repeat(129));
@@ -87,7 +87,7 @@ mod tests {
             &huge,
             control,
         ] {
-            assert_eq!(told(user, "openid name"), json!({}), "{user}");
+            assert_eq!(claims_of(user, "openid name"), json!({}), "{user}");
         }
         assert_eq!(claims(None, "openid name"), Map::new());
     }

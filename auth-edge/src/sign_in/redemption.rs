@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use chassis::audit::{AuditRecord, Event, Outcome, carried};
-use oidc::{Expected, GroupsError, IdToken, ProviderError, TokenSet, UserinfoError};
+use oidc::{ExpectedIdToken, GroupsError, IdToken, ProviderError, TokenSet, UserinfoError};
 use provider_settings::checkup::UserinfoReading;
 use serde_json::{Map, Value};
 use session_proto::timestamp;
@@ -19,7 +19,7 @@ use crate::http::device::record_from;
 use crate::providers::IdentityProvider;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
-use crate::sign_in::claim::{ClaimOutcome, HeldClaim, claim};
+use crate::sign_in::claim::{ClaimOutcome, SignInClaim, claim};
 use crate::sign_in::error::SignInError;
 use crate::sign_in::promised_claims::lacks_promised_claims;
 use crate::sign_in::transaction::Transaction;
@@ -73,7 +73,7 @@ impl Redemption {
         redeemed.unwrap_or_else(|stopped| Err(SignInError::unavailable(&stopped, "fault in a callback")))
     }
 
-    async fn redeem(&self, claim: &HeldClaim) -> Result<(SessionId, Session), SignInError> {
+    async fn redeem(&self, claim: &SignInClaim) -> Result<(SessionId, Session), SignInError> {
         let sign_in = &self.sign_in;
         let relying_party = &self.provider.relying_party;
         let verifier = &self.transaction.verifier;
@@ -81,7 +81,7 @@ impl Redemption {
         let tokens = exchange.await?;
         let received_at_ms = claim.store_now_ms(sign_in);
         let sent = &self.transaction.record;
-        let expected = Expected {
+        let expected = ExpectedIdToken {
             nonce: &self.transaction.nonce,
             access_token: Some(&tokens.access_token),
             max_age: sent.max_age,

@@ -169,7 +169,7 @@ mod tests {
     use super::RequestPath;
     use proptest::prelude::*;
 
-    fn sent(raw: &str) -> Result<String, &'static str> {
+    fn normalize(raw: &str) -> Result<String, &'static str> {
         RequestPath::parse(raw).map(|path| path.to_encoded(0))
     }
 
@@ -187,7 +187,7 @@ mod tests {
             "/a:b@c,d",
             "/100%25",
         ] {
-            assert_eq!(sent(raw).as_deref(), Ok(raw), "{raw}");
+            assert_eq!(normalize(raw).as_deref(), Ok(raw), "{raw}");
         }
     }
 
@@ -205,7 +205,7 @@ mod tests {
             ("/a/..", "/"),
             ("/..a/b", "/..a/b"),
         ] {
-            assert_eq!(sent(raw).as_deref(), Ok(expected), "{raw}");
+            assert_eq!(normalize(raw).as_deref(), Ok(expected), "{raw}");
         }
     }
 
@@ -246,10 +246,10 @@ mod tests {
             ("/%ff", "not well-formed"),
             ("/a%u002e", "not well-formed"),
         ] {
-            assert!(sent(raw).unwrap_err().contains(reason), "{raw}");
+            assert!(normalize(raw).unwrap_err().contains(reason), "{raw}");
         }
         let long = format!("/{}", "a".repeat(9_000));
-        assert!(sent(&long).unwrap_err().contains("too long"));
+        assert!(normalize(&long).unwrap_err().contains("too long"));
         assert!(RequestPath::read(&format!("{long}//")).is_err());
     }
 

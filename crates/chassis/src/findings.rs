@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use crate::terminal::shown;
+use crate::terminal::escape_controls;
 
 /// Characters of the longest verdict.
 const RESULT_WIDTH: usize = 7;
@@ -19,7 +19,7 @@ const CHECK_WIDTH: usize = 24;
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum CheckResult {
     /// As expected.
     Fits,
     /// For the operator's information, or to register somewhere; neither right nor wrong.
@@ -32,7 +32,7 @@ pub enum Verdict {
     Problem,
 }
 
-impl Verdict {
+impl CheckResult {
     const fn word(self) -> &'static str {
         match self {
             Self::Fits => "ok",
@@ -48,7 +48,7 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The result.
-    pub verdict: Verdict,
+    pub verdict: CheckResult,
     /// The observation.
     pub found: String,
     /// Advice, as an imperative. If a setting has to change, the advice starts with its name and a colon.
@@ -59,7 +59,7 @@ pub struct Finding {
 pub type Check = (&'static str, Finding);
 
 impl Finding {
-    fn new(verdict: Verdict, found: impl Into<String>, advice: Option<String>) -> Self {
+    fn new(verdict: CheckResult, found: impl Into<String>, advice: Option<String>) -> Self {
         let found = found.into();
         Self {
             verdict,
@@ -71,31 +71,31 @@ impl Finding {
     /// A finding with the verdict `Fits`.
     #[must_use]
     pub fn fits(found: impl Into<String>) -> Self {
-        Self::new(Verdict::Fits, found, None)
+        Self::new(CheckResult::Fits, found, None)
     }
 
     /// A finding with the verdict `Information`.
     #[must_use]
     pub fn information(found: impl Into<String>) -> Self {
-        Self::new(Verdict::Information, found, None)
+        Self::new(CheckResult::Information, found, None)
     }
 
     /// A finding with the verdict `Unknown`.
     #[must_use]
     pub fn unknown(found: impl Into<String>) -> Self {
-        Self::new(Verdict::Unknown, found, None)
+        Self::new(CheckResult::Unknown, found, None)
     }
 
     /// A finding with the verdict `Warning`.
     #[must_use]
     pub fn warning(found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self::new(Verdict::Warning, found, Some(advice.into()))
+        Self::new(CheckResult::Warning, found, Some(advice.into()))
     }
 
     /// A finding with the verdict `Problem`.
     #[must_use]
     pub fn problem(found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self::new(Verdict::Problem, found, Some(advice.into()))
+        Self::new(CheckResult::Problem, found, Some(advice.into()))
     }
 
     /// Adds optional advice to a finding.
@@ -123,7 +123,7 @@ pub struct Report {
 }
 
 impl Report {
-    fn count(&self, verdict: Verdict) -> usize {
+    fn count(&self, verdict: CheckResult) -> usize {
         let checks = self.sections.iter().flat_map(|section| &section.checks);
         checks.filter(|(_, finding)| finding.verdict == verdict).count()
     }
@@ -134,17 +134,17 @@ impl Report {
         let mut text = String::new();
         for section in &self.sections {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{}\n", shown(&section.title));
+            let _ = writeln!(text, "{}\n", escape_controls(&section.title));
             for (id, finding) in &section.checks {
-                let (result, found) = (finding.verdict.word(), shown(&finding.found));
+                let (result, found) = (finding.verdict.word(), escape_controls(&finding.found));
                 let _ = writeln!(text, "  {result:<RESULT_WIDTH$}  {id:<CHECK_WIDTH$}  {found}");
-                if let Some(advice) = finding.advice.as_deref().map(shown) {
+                if let Some(advice) = finding.advice.as_deref().map(escape_controls) {
                     let _ = writeln!(text, "  {:RESULT_WIDTH$}  {:CHECK_WIDTH$}  → {advice}", "", "");
                 }
             }
             text.push('\n');
         }
-        let (problems, warnings) = (self.count(Verdict::Problem), self.count(Verdict::Warning));
+        let (problems, warnings) = (self.count(CheckResult::Problem), self.count(CheckResult::Warning));
         let _ = match (problems, warnings) {
             (0, 0) => writeln!(text, "everything fits"),
             _ => writeln!(text, "problems: {problems}, warnings: {warnings}"),
@@ -157,7 +157,7 @@ impl Report {
     pub fn print(&self) -> ExitCode {
         // A reader that closed the pipe is not an error.
         let _ = std::io::stdout().write_all(self.text().as_bytes());
-        match self.count(Verdict::Problem) {
+        match self.count(CheckResult::Problem) {
             0 => ExitCode::SUCCESS,
             _ => ExitCode::FAILURE,
         }

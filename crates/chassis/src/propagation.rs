@@ -11,9 +11,9 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 pub use crate::trace_id::trace_id;
 
-struct Read<'a>(&'a HeaderMap);
+struct HeaderExtractor<'a>(&'a HeaderMap);
 
-impl Extractor for Read<'_> {
+impl Extractor for HeaderExtractor<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key)?.to_str().ok()
     }
@@ -23,9 +23,9 @@ impl Extractor for Read<'_> {
     }
 }
 
-struct Written(HeaderMap);
+struct HeaderInjector(HeaderMap);
 
-impl Injector for Written {
+impl Injector for HeaderInjector {
     fn set(&mut self, key: &str, value: String) {
         // An empty tracestate has no meaning.
         if let (Ok(name), Ok(value), false) = (HeaderName::try_from(key), value.parse(), value.is_empty()) {
@@ -68,7 +68,7 @@ fn extract(headers: &HeaderMap) -> Context {
     if !is_begun(headers) {
         return Context::new();
     }
-    global::get_text_map_propagator(|propagator| propagator.extract(&Read(headers)))
+    global::get_text_map_propagator(|propagator| propagator.extract(&HeaderExtractor(headers)))
 }
 
 /// Makes a span continue the trace of a peer, if the peer sent one.
@@ -116,7 +116,7 @@ pub fn outgoing() -> HeaderMap {
         }
         context = unrecorded();
     }
-    let mut written = Written(HeaderMap::new());
+    let mut written = HeaderInjector(HeaderMap::new());
     global::get_text_map_propagator(|propagator| propagator.inject_context(&context, &mut written));
     written.0
 }

@@ -145,7 +145,7 @@ pub struct Condition {
 
 impl Condition {
     /// Sets the condition to met.
-    pub fn met(&self) {
+    pub fn mark_met(&self) {
         self.set(true, Cow::Borrowed(""));
     }
 
@@ -174,7 +174,7 @@ mod tests {
         assert!(readiness.is_ready());
         let store = readiness.condition("store", Weight::Required);
         assert!(!readiness.is_ready());
-        store.met();
+        store.mark_met();
         assert!(readiness.is_ready());
         store.unmet("the store does not answer");
         assert!(!readiness.is_ready());
@@ -191,7 +191,7 @@ mod tests {
         let reached = readiness.condition("session service", Weight::Once);
         let told = readiness.condition("provider", Weight::Informative);
         assert!(!readiness.is_ready());
-        reached.met();
+        reached.mark_met();
         reached.unmet("gone");
         told.unmet("gone");
         assert!(readiness.is_ready());
@@ -203,7 +203,7 @@ mod tests {
         let readiness = Readiness::new();
         let store = readiness.condition("store", Weight::Required);
         readiness.drain();
-        store.met();
+        store.mark_met();
         assert!(!readiness.is_ready());
         assert_eq!(readiness.report()["status"], "draining");
     }

@@ -19,7 +19,7 @@ use crate::readiness::Readiness;
 use crate::runtime::{self, Runtime, TokioRuntimes, Workers};
 use crate::serve::{Limits, ListenerRole, Stopping};
 use crate::settings::{
-    Action, Reader, Remark, Service, SettingsError, Source, Zero, markdown, parse_command_line,
+    Action, Reader, Service, SettingNotice, SettingsError, Source, Zero, markdown, parse_command_line,
 };
 use crate::tool::{self, Tool};
 use crate::traces::{CollectorSettings, Traces};
@@ -107,7 +107,7 @@ fn serve_until_stopped<S, E, F>(
     service: &'static Service,
     process: Process,
     settings: S,
-    warnings: Vec<Remark>,
+    warnings: Vec<SettingNotice>,
     run: impl FnOnce(S, Runtime) -> F,
 ) -> ExitCode
 where
@@ -206,7 +206,7 @@ fn use_tool(service: &Service, tool: &dyn Tool, arguments: &ArgMatches, reader: 
     }
 }
 
-fn print_warnings(warnings: &[Remark]) {
+fn print_warnings(warnings: &[SettingNotice]) {
     for warning in warnings {
         eprintln!("warning: {warning}");
     }

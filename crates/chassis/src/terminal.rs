@@ -3,7 +3,7 @@
 /// Replaces control and direction characters by `·`: text from a browser, provider or server cannot move the
 /// cursor, change colours or reverse lines.
 #[must_use]
-pub fn shown(text: &str) -> String {
+pub fn escape_controls(text: &str) -> String {
     text.chars()
         .map(|letter| if is_steering(letter) { '·' } else { letter })
         .collect()
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn a_text_cannot_steer_the_terminal() {
         let nasty = "a\x1b[2Jb\u{9b}31mc\u{202e}d\ne";
-        assert_eq!(shown(nasty), "a·[2Jb·31mc·d·e");
+        assert_eq!(escape_controls(nasty), "a·[2Jb·31mc·d·e");
     }
 
     #[test]
@@ -48,7 +48,7 @@ mod tests {
         let escaped = escaped_json(&format!("{said:#}\n"));
         assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), said);
         let lines = escaped.lines().collect::<String>();
-        assert_eq!(shown(&lines), lines, "{escaped}");
+        assert_eq!(escape_controls(&lines), lines, "{escaped}");
         assert!(escaped.contains("👩") && escaped.contains("\\u202e"), "{escaped}");
     }
 }

@@ -24,7 +24,7 @@ pub use fault::{TlsFault, expires_by, names_in};
 pub use peer::PeerCertificate;
 pub use pem::{PemError, authorities};
 pub use settings::{judge_authorities, judge_pair, read_authorities, read_pair};
-pub use validity::{CertificateMetrics, ShownCertificate};
+pub use validity::{CertificateGauges, CertificateMetrics};
 
 use crate::audit;
 use crate::files;
@@ -68,7 +68,7 @@ pub struct ServerTls {
     current: Reloading<LoadedTls>,
     changes: watch::Sender<()>,
     recheck: Duration,
-    shown: Option<ShownCertificate>,
+    shown: Option<CertificateGauges>,
 }
 
 #[derive(Debug)]

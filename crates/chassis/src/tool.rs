@@ -16,7 +16,7 @@ use clap::{ArgMatches, Command};
 use serde_json::json;
 
 use crate::findings::Report;
-use crate::settings::{Reader, Remark, SettingsError};
+use crate::settings::{Reader, SettingNotice, SettingsError};
 use crate::terminal::escaped_json;
 
 /// The work that remains once the settings are read.
@@ -61,7 +61,7 @@ pub trait Tool: Sync {
         &self,
         arguments: &ArgMatches,
         reader: Reader<'_>,
-    ) -> Result<(Work, Vec<Remark>), SettingsError>;
+    ) -> Result<(Work, Vec<SettingNotice>), SettingsError>;
 }
 
 /// A command that checks what its settings name, and prints a report of findings.
@@ -90,7 +90,7 @@ impl<S> Tool for ReportTool<S> {
         &self,
         _arguments: &ArgMatches,
         mut reader: Reader<'_>,
-    ) -> Result<(Work, Vec<Remark>), SettingsError> {
+    ) -> Result<(Work, Vec<SettingNotice>), SettingsError> {
         let settings = (self.read)(&mut reader);
         let (settings, warnings) = reader.finish(settings)?;
         let report = (self.examine)(settings);

@@ -18,8 +18,8 @@ use crate::tokens::jws::{MAX_TOKEN_BYTES, UnverifiedToken};
 use crate::tokens::key_set::{KeySet, SignatureVerdict};
 use crate::tokens::userinfo;
 use crate::{
-    AcceptedAlgorithms, Expected, ExpectedOfRefresh, IdToken, LogoutToken, Metadata, ProviderSettings,
-    SigningAlgorithm,
+    AcceptedAlgorithms, ExpectedIdToken, ExpectedRefreshedIdToken, IdToken, LogoutToken, Metadata,
+    ProviderSettings, SigningAlgorithm,
 };
 
 const ISSUER: &str = "https://op.example";
@@ -88,7 +88,7 @@ fn tokens_of_any_shape_parse_only_with_the_right_algorithm_and_without_crit() {
 #[test]
 fn claims_of_any_shape_are_those_that_were_requested_or_refused() {
     let settings = ProviderSettings::new(ISSUER, "client");
-    let expected = Expected {
+    let expected = ExpectedIdToken {
         nonce: "nonce",
         access_token: Some("token"),
         max_age: Some(600),
@@ -109,7 +109,7 @@ fn claims_of_any_shape_are_those_that_were_requested_or_refused() {
             );
             assert!(!token.sub.is_empty() && token.auth_time.is_some());
         }
-        let expected = ExpectedOfRefresh {
+        let expected = ExpectedRefreshedIdToken {
             iss: ISSUER,
             sub: "alice",
             nonce: Some("nonce"),

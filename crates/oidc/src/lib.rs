@@ -35,7 +35,7 @@ pub use error::{
     ProviderError, UserinfoError,
 };
 pub use grants::authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
-pub use grants::revocation::{Revoked, TokenHint};
+pub use grants::revocation::{RevocationResult, TokenHint};
 pub use json::{UniqueMembers, numeric_date};
 pub use logout::end_session::EndSessionRequest;
 pub use logout::logout_template::{LogoutTemplate, LogoutTemplateError};
@@ -58,7 +58,7 @@ pub use tokens::access_token::{TokenBinding, VerifiedAccessToken};
 pub use tokens::claims::{PROTOCOL_CLAIMS, user_claim};
 pub use tokens::device_proof::{DeviceProof, unverified_challenge, verify_refresh, verify_registration};
 pub use tokens::dpop_proof::{ExpectedProof, PROOF_WINDOW_SECS, VerifiedProof, verify_proof};
-pub use tokens::id_token::{Expected, ExpectedOfRefresh, IdToken};
+pub use tokens::id_token::{ExpectedIdToken, ExpectedRefreshedIdToken, IdToken};
 pub use tokens::jws::{MAX_TOKEN_BYTES, UnverifiedToken, unverified_issuer};
 pub use tokens::proof::ProofError;
 pub use tokens::token_set::{RefreshedTokens, TokenSet};

@@ -30,9 +30,9 @@ use crate::tokens::claims::ClaimChecks;
 use crate::tokens::jws::UnverifiedToken;
 use crate::tokens::userinfo;
 use crate::{
-    ApiTokenGrant, AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest, Expected,
-    GrantError, IdToken, IdTokenError, LogoutTemplate, LogoutToken, Metadata, Par, ProviderError,
-    ProviderSettings, RefreshedTokens, Revoked, TokenHint, TokenSet, UserinfoError,
+    ApiTokenGrant, AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest,
+    ExpectedIdToken, GrantError, IdToken, IdTokenError, LogoutTemplate, LogoutToken, Metadata, Par,
+    ProviderError, ProviderSettings, RefreshedTokens, RevocationResult, TokenHint, TokenSet, UserinfoError,
 };
 
 /// The allowed `typ` of ID tokens, which other kinds of tokens do not have.
@@ -262,7 +262,7 @@ impl RelyingParty {
     pub async fn validate_id_token(
         &self,
         raw: &str,
-        expected: &Expected<'_>,
+        expected: &ExpectedIdToken<'_>,
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
         let claims = self.verified_claims(raw, TokenUse::Id, &ID_TOKEN_TYPES).await?;
@@ -327,18 +327,23 @@ impl RelyingParty {
     }
 
     /// Revokes a token (RFC 7009).
-    pub async fn revoke(&self, token: &str, hint: TokenHint, now: u64) -> Result<Revoked, ProviderError> {
+    pub async fn revoke(
+        &self,
+        token: &str,
+        hint: TokenHint,
+        now: u64,
+    ) -> Result<RevocationResult, ProviderError> {
         let endpoint = "revocation_endpoint";
         let metadata = self
             .metadata_with(|metadata| metadata.revocation_endpoint.is_some())
             .await?;
         let Some(url) = &metadata.revocation_endpoint else {
-            return Ok(Revoked::NotOffered);
+            return Ok(RevocationResult::NotOffered);
         };
         let fields = [("token", token), ("token_type_hint", hint.name())];
         let answer = self.post(&metadata, (endpoint, url), &fields, now).await?;
         if answer.status == 200 {
-            return Ok(Revoked::Done);
+            return Ok(RevocationResult::Done);
         }
         Err(grant::refused(&answer, &self.settings))
     }

@@ -9,7 +9,7 @@ use chassis::audit;
 use chassis::files;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Source};
-use chassis::tls::ShownCertificate;
+use chassis::tls::CertificateGauges;
 use oidc::{ClientAuth, RelyingParty};
 
 use crate::credentials::{credentials, key_files};
@@ -21,7 +21,7 @@ pub struct CredentialFiles {
     /// The given settings by their variables: a secret, or its file.
     given: Vec<(String, Secret<String>)>,
     /// The metric of the certificate, if there is one.
-    pub(crate) shown: Option<ShownCertificate>,
+    pub(crate) shown: Option<CertificateGauges>,
     /// All files, including the authorities to trust for the provider.
     all: Vec<PathBuf>,
 }

@@ -30,7 +30,7 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     settings.groups_url = graph(&settings.issuer);
     settings.metadata_url = reader
         .url(METADATA_URL)
-        .map(|url| judged(reader, METADATA_URL, url));
+        .map(|url| check_url(reader, METADATA_URL, url));
     read_endpoints(reader, &mut settings);
     settings.name = name(reader);
     settings.scope = scope(reader);
@@ -76,7 +76,7 @@ fn issuer(reader: &mut Reader<'_>) -> String {
         if url.query().is_some() {
             reader.wrong("OIDC_ISSUER_URL", "must not have a query");
         }
-        judged(reader, "OIDC_ISSUER_URL", url);
+        check_url(reader, "OIDC_ISSUER_URL", url);
     }
     issuer
 }
@@ -106,8 +106,10 @@ fn read_endpoints(reader: &mut Reader<'_>, settings: &mut ProviderSettings) {
         let member = MEMBERS.into_iter().find(|member| *member == name);
         match (name, member, Url::parse(address)) {
             (GROUPS, ..) if address.eq_ignore_ascii_case("off") => settings.groups_url = None,
-            (GROUPS, _, Ok(url)) => settings.groups_url = Some(judged(reader, ENDPOINTS, url)),
-            (_, Some(member), Ok(url)) => settings.endpoints.push((member, judged(reader, ENDPOINTS, url))),
+            (GROUPS, _, Ok(url)) => settings.groups_url = Some(check_url(reader, ENDPOINTS, url)),
+            (_, Some(member), Ok(url)) => settings
+                .endpoints
+                .push((member, check_url(reader, ENDPOINTS, url))),
             _ => {
                 let members = MEMBERS.join(", ");
                 reader.wrong(
@@ -120,7 +122,7 @@ fn read_endpoints(reader: &mut Reader<'_>, settings: &mut ProviderSettings) {
 }
 
 /// Validates an address of the provider. A query is allowed, because some providers need it.
-fn judged(reader: &mut Reader<'_>, name: &str, url: Url) -> Url {
+fn check_url(reader: &mut Reader<'_>, name: &str, url: Url) -> Url {
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
         reader.wrong(name, "must contain neither credentials nor a fragment");
     } else if !oidc::endpoint_is_secure(&url) {

@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use oidc::{AccessTokenError, Expected, IdTokenError, ProviderSettings, RelyingParty, SigningAlgorithm};
+use oidc::{
+    AccessTokenError, ExpectedIdToken, IdTokenError, ProviderSettings, RelyingParty, SigningAlgorithm,
+};
 
 use super::*;
 
@@ -309,9 +311,9 @@ async fn a_security_event_passes_for_no_other_kind_of_token() {
         .validate_access_token(&raw, |audience| audience == CLIENT_ID, &[], NOW)
         .await;
     assert!(matches!(access, Err(AccessTokenError::Type)), "{access:?}");
-    let expected = Expected {
+    let expected = ExpectedIdToken {
         nonce: "nonce",
-        ..Expected::default()
+        ..ExpectedIdToken::default()
     };
     let id_token = party.validate_id_token(&raw, &expected, NOW).await;
     assert!(

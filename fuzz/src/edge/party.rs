@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use http::HeaderMap;
-use oidc::{Expected, ProviderSettings, RelyingParty};
+use oidc::{ExpectedIdToken, ProviderSettings, RelyingParty};
 use scripted_provider::{Answer as Scripted, CLIENT_ID, Endpoint};
 use serde_json::{Value, json};
 use url::Url;
@@ -83,9 +83,9 @@ pub(super) fn jwks(world: &World, input: &[u8]) -> Outcome {
     let document = String::from_utf8_lossy(&put(input, "MODULUS", &modulus)).into_owned();
     let answer = Scripted::text(200, "application/jwk-set+json", document.clone());
     let party = party(world, Endpoint::Jwks, answer);
-    let expected = Expected {
+    let expected = ExpectedIdToken {
         nonce: "nonce",
-        ..Expected::default()
+        ..ExpectedIdToken::default()
     };
     let verified = party.validate_id_token(&token, &expected, NOW);
     if world.runtime.block_on(verified).is_err() {

@@ -95,7 +95,7 @@ impl World {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let input = aimed(of, input);
-        let status = self.runtime.block_on(self.sent(&input));
+        let status = self.runtime.block_on(self.send_raw(&input));
         let until = Instant::now() + DEADLINE;
         while self.open.load(Ordering::SeqCst) > 0 {
             assert!(Instant::now() < until, "a connection to an upstream hangs");
@@ -113,7 +113,7 @@ impl World {
     }
 
     /// The status of the first answer; 0 without one.
-    async fn sent(&self, input: &[u8]) -> u16 {
+    async fn send_raw(&self, input: &[u8]) -> u16 {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         // The edge may close a rejected request early.
         let _ = stream.write_all(input).await;

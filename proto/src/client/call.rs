@@ -21,7 +21,7 @@ use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
 use tracing::{Instrument as _, Span};
 
 use super::connection::{FIRST_WORD_MAX, ReplicaConnection, Service};
-use super::endpoint::{Picked, ReplicaEndpoint};
+use super::endpoint::{ReplicaChoice, ReplicaEndpoint};
 use super::failure::SessionError;
 use super::pool::Pool;
 use super::span;
@@ -84,19 +84,19 @@ where
     F: Future<Output = Result<R, Status>>,
 {
     let span = span::of_call(method);
-    let answer = answered(pool, &span, deadline, repeat, request, send);
+    let answer = call_with_retries(pool, &span, deadline, repeat, request, send);
     if span.is_disabled() {
         return answer.await;
     }
     let answer = answer.instrument(span.clone()).await;
     match &answer {
-        Ok(_) => span::answered(&span),
-        Err(error) => span::failed(&span, error),
+        Ok(_) => span::record_success(&span),
+        Err(error) => span::record_failure(&span, error),
     }
     answer
 }
 
-async fn answered<R, F>(
+async fn call_with_retries<R, F>(
     pool: &Arc<Pool>,
     span: &Span,
     deadline: Duration,
@@ -130,8 +130,8 @@ where
                 }
                 let replica = Arc::clone(&picked.replica);
                 let sent = match repeat.patience(deadline) {
-                    None => attempted(picked, until, &send).await,
-                    Some(patience) => attempted_by_several(pool, picked, until, patience, &send).await,
+                    None => attempt_once(picked, until, &send).await,
+                    Some(patience) => attempt_on_several(pool, picked, until, patience, &send).await,
                 };
                 match sent {
                     Ok(response) => return Ok(response),
@@ -161,8 +161,8 @@ where
 }
 
 /// Sends a call to this replica.
-async fn attempted<R, F>(
-    picked: Picked,
+async fn attempt_once<R, F>(
+    picked: ReplicaChoice,
     until: Instant,
     send: &impl Fn(Arc<ReplicaConnection>, Instant) -> F,
 ) -> Result<R, AttemptFailure>
@@ -174,9 +174,9 @@ where
 }
 
 /// Sends a call to this replica. Without an answer, asks another one after each `patience` or failed attempt.
-async fn attempted_by_several<R, F>(
+async fn attempt_on_several<R, F>(
     pool: &Pool,
-    picked: Picked,
+    picked: ReplicaChoice,
     until: Instant,
     patience: Duration,
     send: &impl Fn(Arc<ReplicaConnection>, Instant) -> F,
@@ -185,7 +185,7 @@ where
     F: Future<Output = Result<R, Status>>,
 {
     let replica = Arc::clone(&picked.replica);
-    let mut first = pin!(attempted(picked, until, send));
+    let mut first = pin!(attempt_once(picked, until, send));
     // Almost all calls end here.
     if let Ok(sent) = timeout(patience, first.as_mut()).await {
         return sent;
@@ -195,7 +195,7 @@ where
     let mut attempts = FuturesUnordered::from_iter([async { (replica, first.await) }.left_future()]);
     let attempt_by = |replica: Arc<ReplicaEndpoint>| async move {
         let sent = match replica.connect().await {
-            Ok(picked) => attempted(picked, until, send).await,
+            Ok(picked) => attempt_once(picked, until, send).await,
             Err(status) => Err(AttemptFailure::Unsent(status)),
         };
         (replica, sent)
@@ -239,7 +239,7 @@ pub(super) struct OpenedStream<R> {
 /// Opens a stream to a replica. The deadline covers opening it, not the stream.
 pub(super) async fn stream<Q, R, F>(
     pool: &Pool,
-    picked: &Picked,
+    picked: &ReplicaChoice,
     until: Instant,
     request: Q,
     open: impl FnOnce(Service, Request<Q>) -> F,
@@ -273,25 +273,28 @@ enum AttemptFailure {
 }
 
 /// Records the answer, or its absence, for the replica and classifies it for the call.
-fn outcome<R>(picked: &Picked, outcome: Result<Result<R, Status>, Elapsed>) -> Result<R, AttemptFailure> {
+fn outcome<R>(
+    picked: &ReplicaChoice,
+    outcome: Result<Result<R, Status>, Elapsed>,
+) -> Result<R, AttemptFailure> {
     let replica = &picked.replica;
     match outcome {
         Ok(Ok(response)) => {
-            replica.answered();
+            replica.record_success();
             Ok(response)
         }
         // The next connect decides whether the replica is ejected.
         Ok(Err(status)) if went_before(&status) => Err(AttemptFailure::Gone(status)),
         Ok(Err(status)) if is_transport(&status) => {
-            replica.failed();
+            replica.record_failure();
             Err(AttemptFailure::Said(status))
         }
         Ok(Err(status)) => {
-            replica.answered();
+            replica.record_success();
             Err(AttemptFailure::Said(status))
         }
         Err(_elapsed) => {
-            replica.failed();
+            replica.record_failure();
             Err(AttemptFailure::Silence)
         }
     }

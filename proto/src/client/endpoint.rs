@@ -70,7 +70,7 @@ impl Display for EndpointId {
 
 /// A name to resolve, and the settings that its addresses share.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct ServiceTarget {
     text: Arc<str>,
     pub(super) host: String,
     pub(super) port: u16,
@@ -78,7 +78,7 @@ pub(super) struct Target {
     secure: bool,
 }
 
-impl Target {
+impl ServiceTarget {
     pub(super) fn parse(address: &str) -> Result<Self, InvalidSettings> {
         let invalid = || InvalidSettings::Address(address.to_owned());
         let origin: Uri = address.parse().map_err(|_| invalid())?;
@@ -156,7 +156,7 @@ impl Target {
 
 /// A replica for a call, and the connection to it.
 #[derive(Clone)]
-pub(super) struct Picked {
+pub(super) struct ReplicaChoice {
     pub(super) replica: Arc<ReplicaEndpoint>,
     pub(super) connection: Arc<ReplicaConnection>,
 }
@@ -184,7 +184,7 @@ pub(super) struct ReplicaEndpoint {
 impl ReplicaEndpoint {
     /// Connects when [`Self::connect`] is called. `None`, with a warning, if the address cannot be used.
     pub(super) fn new(
-        target: &Target,
+        target: &ServiceTarget,
         address: SocketAddr,
         tls: Option<&ClientTls>,
         resolve_soon: &Arc<Notify>,
@@ -219,20 +219,20 @@ impl ReplicaEndpoint {
     pub(super) fn begin_to_connect(self: &Arc<Self>) {
         let last = self.for_calls.load_full();
         if last.is_some_and(|connection| connection.made.elapsed() < EJECTION) {
-            self.failed();
+            self.record_failure();
         } else {
             drop(self.attempt());
         }
     }
 
     /// This replica with its connection, made now if necessary. Panics outside a tokio runtime.
-    pub(super) async fn connect(self: &Arc<Self>) -> Result<Picked, Status> {
+    pub(super) async fn connect(self: &Arc<Self>) -> Result<ReplicaChoice, Status> {
         let connection = match self.connected() {
             Some(connection) => connection,
             None => self.attempt().await?,
         };
         let replica = Arc::clone(self);
-        Ok(Picked { replica, connection })
+        Ok(ReplicaChoice { replica, connection })
     }
 
     /// The running attempt to connect, or a new one. It continues even without waiters.
@@ -246,7 +246,7 @@ impl ReplicaEndpoint {
             let made = this.make_connection().await;
             match &made {
                 Ok(connection) => this.for_calls.store(Some(Arc::clone(connection))),
-                Err(_) => this.failed(),
+                Err(_) => this.record_failure(),
             }
             *this.attempt.lock().unwrap_or_else(PoisonError::into_inner) = None;
             made
@@ -273,7 +273,7 @@ impl ReplicaEndpoint {
     }
 
     /// Records a call that failed or got no answer.
-    pub(super) fn failed(&self) {
+    pub(super) fn record_failure(&self) {
         if !self.is_ejected() {
             let before = self.failures.fetch_add(1, Ordering::Relaxed);
             let pause = EJECTION * 2_u32.pow(before.min(DOUBLINGS_MAX));
@@ -289,11 +289,11 @@ impl ReplicaEndpoint {
         if let Some(connection) = self.for_calls.load_full() {
             connection.state.go_away();
         }
-        self.failed();
+        self.record_failure();
     }
 
     /// Records an answered call.
-    pub(super) fn answered(&self) {
+    pub(super) fn record_success(&self) {
         // Read first: a store would take the cache line from other cores, and most calls change nothing.
         if self.failures.load(Ordering::Relaxed) != 0 {
             self.failures.store(0, Ordering::Relaxed);

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
-use super::endpoint::{EndpointId, Picked, ReplicaEndpoint, Target};
+use super::endpoint::{EndpointId, ReplicaChoice, ReplicaEndpoint, ServiceTarget};
 use super::request::timed;
 use super::settings::{ClientSettings, InvalidSettings};
 use super::tls::ClientTls;
@@ -39,7 +39,7 @@ struct Certificates {
 
 /// All replicas.
 pub(super) struct Pool {
-    targets: Arc<[Target]>,
+    targets: Arc<[ServiceTarget]>,
     /// The resolved replicas, in the order of their addresses.
     known: ArcSwap<Vec<Arc<ReplicaEndpoint>>>,
     endpoints: watch::Sender<Vec<EndpointId>>,
@@ -68,7 +68,7 @@ impl Pool {
         let targets = settings
             .addresses
             .iter()
-            .map(|address| Target::parse(address))
+            .map(|address| ServiceTarget::parse(address))
             .collect::<Result<Arc<[_]>, _>>()?;
         for target in &*targets {
             target.check(settings.tls.as_ref())?;
@@ -85,7 +85,7 @@ impl Pool {
         Self::over(Arc::clone(&self.targets), settings)
     }
 
-    fn over(targets: Arc<[Target]>, settings: ClientSettings) -> Self {
+    fn over(targets: Arc<[ServiceTarget]>, settings: ClientSettings) -> Self {
         Self {
             targets,
             known: ArcSwap::default(),
@@ -102,7 +102,7 @@ impl Pool {
     }
 
     /// The name that resolved to an address.
-    pub(super) fn target_of(&self, id: &EndpointId) -> Option<&Target> {
+    pub(super) fn target_of(&self, id: &EndpointId) -> Option<&ServiceTarget> {
         self.targets.iter().find(|target| target.owns(id))
     }
 
@@ -135,14 +135,14 @@ impl Pool {
     /// The next connected replica in turn that is not ejected. Others start to connect; the call waits for
     /// them only if no replica is connected. Then it also tries ejected replicas, a little later: one may
     /// just have come back, while a replica that is stopping may not answer.
-    pub(super) async fn pick(self: &Arc<Self>) -> Result<Picked, Status> {
+    pub(super) async fn pick(self: &Arc<Self>) -> Result<ReplicaChoice, Status> {
         if self.size() == 0 {
             self.resolve_first().await;
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         for replica in self.in_turn(turn).filter(|replica| !replica.is_ejected()) {
             match replica.connected() {
-                Some(connection) => return Ok(Picked { replica, connection }),
+                Some(connection) => return Ok(ReplicaChoice { replica, connection }),
                 None => replica.begin_to_connect(),
             }
         }
@@ -168,7 +168,7 @@ impl Pool {
     pub(super) async fn pick_besides(
         self: &Arc<Self>,
         those: &[Arc<ReplicaEndpoint>],
-    ) -> Result<Picked, Status> {
+    ) -> Result<ReplicaChoice, Status> {
         match self.another(those).filter(|_| !those.is_empty()) {
             None => self.pick().await,
             Some(replica) => replica.connect().await,

@@ -7,7 +7,7 @@ use tonic::Code;
 use tracing::field::Empty;
 use tracing::{Level, Span};
 
-use super::endpoint::Target;
+use super::endpoint::ServiceTarget;
 use super::failure::SessionError;
 use crate::error::{code, code_name};
 
@@ -33,7 +33,7 @@ pub(super) fn of_call(method: &'static str) -> Span {
 }
 
 /// Records the service of the call.
-pub(super) fn sent_to(span: &Span, service: &Target) {
+pub(super) fn sent_to(span: &Span, service: &ServiceTarget) {
     tracing::record_all!(
         span,
         server.address = service.host,
@@ -41,11 +41,11 @@ pub(super) fn sent_to(span: &Span, service: &Target) {
     );
 }
 
-pub(super) fn answered(span: &Span) {
+pub(super) fn record_success(span: &Span) {
     tracing::record_all!(span, rpc.response.status_code = code_name(Code::Ok));
 }
 
-pub(super) fn failed(span: &Span, error: &SessionError) {
+pub(super) fn record_failure(span: &Span, error: &SessionError) {
     let reason = error.reason.as_str_name();
     let status = code_name(code(error.reason));
     tracing::record_all!(

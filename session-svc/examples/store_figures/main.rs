@@ -27,7 +27,7 @@ use chassis::clock::SystemClock;
 use chassis::secret::{Reloading, Secret};
 use rustix::time::{ClockId, clock_gettime};
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Inserted, SessionStore, open};
+use session_svc::store::{Inserted, KeyValueStore, open};
 use session_svc::vault::{KeyRing, Vault};
 
 use crate::sample::record;
@@ -88,7 +88,7 @@ fn vault(keys: &[&str]) -> Vault {
 }
 
 struct Measured {
-    store: Arc<dyn SessionStore>,
+    store: Arc<dyn KeyValueStore>,
     servers: Option<Servers>,
     vault: Arc<Vault>,
     /// Seals with another key, and opens texts sealed by `vault`.

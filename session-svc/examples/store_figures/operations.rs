@@ -37,7 +37,7 @@ impl Measured {
             let read = record.version;
             record.version += 1;
             record.expires_at_ms = self.store.now_ms() + STAYS_MS;
-            let session = self.opened(&record, read);
+            let session = self.open_record(&record, read);
             record.payload = self.vault.seal_session(&session).unwrap();
             let rolled = self.store.replace(record, read, Some(vec![7; 150])).await;
             assert_eq!(rolled.unwrap(), Replaced::Done);
@@ -46,7 +46,7 @@ impl Measured {
         self.each("re-key", &numbers, async |number| {
             let mut record = self.store.load(handle(number)).await.unwrap().unwrap();
             let version = record.version;
-            let session = self.opened(&record, version);
+            let session = self.open_record(&record, version);
             record.payload = self.renewed.seal_session(&session).unwrap();
             let sealed = self.store.replace(record, version, None).await;
             assert_eq!(sealed.unwrap(), Replaced::Done);
@@ -68,7 +68,7 @@ impl Measured {
     }
 
     /// The session in a record of that version, to be sealed for the record's next version.
-    fn opened(&self, record: &session_svc::store::Record, read: u64) -> session_svc::session::Session {
+    fn open_record(&self, record: &session_svc::store::Record, read: u64) -> session_svc::session::Session {
         let opened = self.renewed.open_session(record.name, read, &record.payload);
         let mut session = opened.unwrap();
         session.version = record.version;

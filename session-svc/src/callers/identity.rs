@@ -84,7 +84,7 @@ impl Caller {
 
     /// The first name, for the log.
     #[must_use]
-    pub(crate) fn shown(&self) -> Option<&str> {
+    pub(crate) fn log_name(&self) -> Option<&str> {
         self.names.first().map(String::as_str)
     }
 }

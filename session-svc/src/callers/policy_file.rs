@@ -77,7 +77,7 @@ fn rpcs(value: Value<'_>) -> Option<Vec<Rpc>> {
     let mut rpcs = Vec::new();
     for member in members {
         let Some(name) = member.string() else { continue };
-        match Rpc::named(&name).filter(|rpc| rpc.right() == *rpc) {
+        match Rpc::from_name(&name).filter(|rpc| rpc.right() == *rpc) {
             Some(rpc) if rpcs.contains(&rpc) => member.wrong(format!("rpc {name:?} is there twice")),
             Some(rpc) => rpcs.push(rpc),
             None if name == EVERY && alone => return Some(Rpc::ALL.to_vec()),

@@ -59,7 +59,7 @@ impl Rpc {
 
     /// The method of this name within the service.
     #[must_use]
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|rpc| rpc.method_name() == name)
     }
 

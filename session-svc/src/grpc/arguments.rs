@@ -6,7 +6,7 @@ use prost_types::{Duration, Timestamp};
 use session_proto::{timestamp, v1};
 
 use crate::session::cookie_generation::{FIRST, GenerationId, ID_BYTES};
-use crate::session::{ApiTarget, Cause, Claims, Device, DeviceKey, Handle, SessionId, ShownGeneration};
+use crate::session::{ApiTarget, Cause, Claims, Device, DeviceKey, Handle, ReceivedGeneration, SessionId};
 use crate::sessions::SessionsError;
 
 /// The most bytes of an issuer: more than any URL of a provider.
@@ -108,8 +108,8 @@ pub(super) fn device_key(field: &'static str, text: &str) -> Read<DeviceKey> {
 }
 
 /// The generation of a cookie that a browser presented.
-pub(super) fn shown_generation(request: &v1::RotateCookieRequest) -> Read<ShownGeneration> {
-    Ok(ShownGeneration {
+pub(super) fn received_generation_of(request: &v1::RotateCookieRequest) -> Read<ReceivedGeneration> {
+    Ok(ReceivedGeneration {
         id: generation_id("id", &request.id)?,
         parent: generation_id("parent", &request.parent)?,
     })

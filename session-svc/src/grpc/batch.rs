@@ -15,7 +15,7 @@ use super::api::Api;
 use super::arguments;
 use super::call::Call;
 use super::call_context::conclude;
-use super::reading::{self, is_by_handle, named};
+use super::reading::{self, is_by_handle, requested_handle};
 use super::status;
 use crate::callers::Rpc;
 use crate::session::Handle;
@@ -38,7 +38,7 @@ pub(super) async fn get_sessions(
     if !(1..=REQUESTS_MAX).contains(&request.requests.len()) {
         return arguments::wrong("requests", "has to name 1 to 50 sessions");
     }
-    let names: Vec<_> = request.requests.iter().map(named).collect();
+    let names: Vec<_> = request.requests.iter().map(requested_handle).collect();
     let handles: Vec<Handle> = names.iter().flatten().copied().collect();
     let _ = call.notes.batch.set(handles.clone());
     if request.requests.iter().any(is_by_handle) {

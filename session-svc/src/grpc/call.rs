@@ -38,12 +38,12 @@ pub(super) struct Call {
     pub(super) disbelieved: Option<CancellationToken>,
     /// The memory that the service uses for the caller's connection.
     pub(super) waiting: ByteBudget,
-    pub(super) notes: Arc<Notes>,
+    pub(super) notes: Arc<CallNotes>,
 }
 
 /// Facts about a call that are found while it is answered.
 #[derive(Default)]
-pub(super) struct Notes {
+pub(super) struct CallNotes {
     /// The session it is about.
     pub(super) session: OnceLock<Handle>,
     /// The sessions a call for several is about.
@@ -79,9 +79,9 @@ impl Call {
                 .get::<ByteBudget>()
                 .cloned()
                 .unwrap_or_default(),
-            notes: Arc::new(Notes {
+            notes: Arc::new(CallNotes {
                 requests: requests_of_batch(request.headers()),
-                ..Notes::default()
+                ..CallNotes::default()
             }),
         }
     }
@@ -90,7 +90,7 @@ impl Call {
     pub(super) fn origin(&self) -> Origin {
         Origin {
             request_id: self.request,
-            caller: self.caller.shown().map(Arc::from),
+            caller: self.caller.log_name().map(Arc::from),
         }
     }
 
@@ -106,13 +106,16 @@ impl Call {
     }
 
     /// The session of a well-formed request, noted for the record of the call.
-    pub(super) fn noted(&self, handle: Result<Handle, SessionsError>) -> Result<Handle, SessionsError> {
+    pub(super) fn note_session(
+        &self,
+        handle: Result<Handle, SessionsError>,
+    ) -> Result<Handle, SessionsError> {
         handle.inspect(|handle| self.is_about(*handle))
     }
 
     /// The session of this ID, noted as well.
     pub(super) fn by_id(&self, session_id: &str) -> Result<Handle, SessionsError> {
-        self.noted(arguments::session_id("session_id", session_id).map(|id| id.handle()))
+        self.note_session(arguments::session_id("session_id", session_id).map(|id| id.handle()))
     }
 
     /// The user the call is about.

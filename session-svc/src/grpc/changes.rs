@@ -5,7 +5,7 @@ use session_proto::v1;
 use super::api::Api;
 use super::arguments;
 use super::call::Call;
-use crate::sessions::{SessionsError, Update};
+use crate::sessions::{SessionUpdate, SessionsError};
 
 pub(super) async fn roll_session(
     api: &Api,
@@ -14,7 +14,7 @@ pub(super) async fn roll_session(
 ) -> Result<v1::RollSessionResponse, SessionsError> {
     let handle = call.by_id(&request.session_id);
     let device = arguments::device(request.device.as_ref())?;
-    let caller = call.caller.shown().unwrap_or_default();
+    let caller = call.caller.log_name().unwrap_or_default();
     let (session, rolled) = api.sessions.roll(handle?, device, caller).await?;
     Ok(v1::RollSessionResponse {
         session: Some(Box::new(api.resource(&session))),
@@ -41,7 +41,7 @@ pub(super) async fn rotate_cookie(
     request: v1::RotateCookieRequest,
 ) -> Result<v1::RotateCookieResponse, SessionsError> {
     let handle = call.by_id(&request.session_id)?;
-    let shown = arguments::shown_generation(&request)?;
+    let shown = arguments::received_generation_of(&request)?;
     let grace_ms = arguments::grace_ms(request.grace.as_ref())?;
     let session = api.sessions.rotate_cookie(handle, &shown, grace_ms).await?;
     call.is_about_person(&session.issuer, &session.subject);
@@ -64,7 +64,7 @@ pub(super) async fn bind_session(
     })
 }
 
-fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
+fn update(request: &v1::UpdateSessionRequest) -> Result<SessionUpdate, SessionsError> {
     let mut paths: Vec<&str> = request
         .update_mask
         .iter()
@@ -80,9 +80,9 @@ fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
             "names nothing to replace, and neither user nor attributes is present",
         );
     }
-    let mut update = Update {
+    let mut update = SessionUpdate {
         version: (request.version != 0).then_some(request.version),
-        ..Update::default()
+        ..SessionUpdate::default()
     };
     for path in paths {
         match path {

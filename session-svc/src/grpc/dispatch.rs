@@ -96,7 +96,7 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
     {
         response.headers_mut().insert(X_REQUEST_ID, id);
     }
-    record.answered(failure(&response).as_ref());
+    record.record_answer(failure(&response).as_ref());
     response
 }
 

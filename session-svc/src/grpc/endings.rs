@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use super::api::Api;
 use super::arguments;
 use super::call::Call;
-use crate::keeper::Removed;
 use crate::session::Cause;
-use crate::sessions::{EndAll, OfflineTokens, Once, SessionsError};
+use crate::session_store::Removal;
+use crate::sessions::{EndAll, OfflineTokens, SessionsError, SingleUseOrder};
 
 pub(super) async fn end_session(
     api: &Api,
@@ -22,7 +22,7 @@ pub(super) async fn end_session(
     let offline = OfflineTokens::kept_if(request.keep_offline_tokens);
     let (handle, is_holder) = match &request.by {
         Some(By::SessionId(id)) => (call.by_id(id)?, true),
-        Some(By::Handle(handle)) => (call.noted(arguments::handle("handle", handle))?, false),
+        Some(By::Handle(handle)) => (call.note_session(arguments::handle("handle", handle))?, false),
         None => return arguments::wrong("session_id", "either session_id or handle is required"),
     };
     let removed = api.sessions.end_session(handle, cause, offline).await?;
@@ -30,7 +30,7 @@ pub(super) async fn end_session(
     let _ = call.notes.ended.set((cause, u32::from(ended)));
     // Only the holder of the secret receives the hint.
     let (issuer, id_token_hint) = match removed {
-        Removed::Session(session) if is_holder => (session.values.issuer, session.values.tokens.id_token),
+        Removal::Session(session) if is_holder => (session.values.issuer, session.values.tokens.id_token),
         _ => Default::default(),
     };
     Ok(v1::EndSessionResponse {
@@ -96,14 +96,14 @@ fn read(request: &v1::EndSessionsRequest, answer_by: Option<Instant>) -> Result<
         offline_tokens: OfflineTokens::kept_if(request.keep_offline_tokens),
         existing_only: request.existing_only,
         once: once(request)?,
-        told_ago_ms: told_ago_ms(request)?,
+        order_age_ms: order_age_ms(request)?,
         answer_by,
     })
 }
 
 /// How long ago the caller learned of the ending, in milliseconds: at most a minute, which is longer than a
 /// caller retries the call.
-fn told_ago_ms(request: &v1::EndSessionsRequest) -> Result<Option<u64>, SessionsError> {
+fn order_age_ms(request: &v1::EndSessionsRequest) -> Result<Option<u64>, SessionsError> {
     const MOST: Duration = Duration::from_secs(60);
     match arguments::duration("told_ago", request.told_ago.as_ref())? {
         Some(told_ago) if told_ago > MOST => arguments::wrong("told_ago", "is longer than a minute"),
@@ -111,7 +111,7 @@ fn told_ago_ms(request: &v1::EndSessionsRequest) -> Result<Option<u64>, Sessions
     }
 }
 
-fn once(request: &v1::EndSessionsRequest) -> Result<Option<Once>, SessionsError> {
+fn once(request: &v1::EndSessionsRequest) -> Result<Option<SingleUseOrder>, SessionsError> {
     let until_ms = arguments::time_ms("once_until", request.once_until.as_ref())?;
     let Some(id) = arguments::once_id(&request.once_id)? else {
         return Ok(None);
@@ -119,7 +119,7 @@ fn once(request: &v1::EndSessionsRequest) -> Result<Option<Once>, SessionsError>
     let Some(until_ms) = until_ms else {
         return arguments::wrong("once_until", "is required with once_id");
     };
-    Ok(Some(Once {
+    Ok(Some(SingleUseOrder {
         id: id.to_owned(),
         until_ms,
         request_id: arguments::request_id(&request.request_id)?.map(str::to_owned),

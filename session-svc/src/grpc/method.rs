@@ -19,7 +19,7 @@ const LIST_BYTES: usize = 64 * 1024;
 
 /// How calls of a method are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recorded {
+pub(super) enum AuditLevel {
     /// Always.
     Always,
     /// As a read, which an operator may leave out of the log.
@@ -37,7 +37,7 @@ pub(super) struct Method {
     pub(super) rpc: Option<Rpc>,
     /// The deadline of a call if the caller sets none.
     pub(super) deadline: Duration,
-    pub(super) recorded: Recorded,
+    pub(super) audit_level: AuditLevel,
     /// Bytes of a running call, without its answer.
     pub(super) bytes: usize,
 }
@@ -66,9 +66,9 @@ impl Method {
             name: open.unwrap_or(OTHER),
             rpc: None,
             deadline: SHORT,
-            recorded: match open {
-                Some(_) => Recorded::ForDebugging,
-                None => Recorded::Always,
+            audit_level: match open {
+                Some(_) => AuditLevel::ForDebugging,
+                None => AuditLevel::Always,
             },
             bytes: CALL_BYTES,
         }
@@ -85,9 +85,9 @@ impl Method {
     }
 
     fn of_rpc(rpc: Rpc) -> Self {
-        let (deadline, recorded, bytes) = match rpc {
-            Rpc::GetSession | Rpc::RollSession => (SHORT, Recorded::AsRead, CALL_BYTES),
-            Rpc::BatchGetSessions | Rpc::ListSessions => (SHORT, Recorded::AsRead, LIST_BYTES),
+        let (deadline, audit_level, bytes) = match rpc {
+            Rpc::GetSession | Rpc::RollSession => (SHORT, AuditLevel::AsRead, CALL_BYTES),
+            Rpc::BatchGetSessions | Rpc::ListSessions => (SHORT, AuditLevel::AsRead, LIST_BYTES),
             Rpc::BeginSignIn
             | Rpc::AbandonSignIn
             | Rpc::CreateSession
@@ -96,16 +96,16 @@ impl Method {
             | Rpc::RotateCookie
             | Rpc::EndSession
             | Rpc::WatchSessions
-            | Rpc::FollowSessions => (SHORT, Recorded::Always, CALL_BYTES),
-            Rpc::GetAccessToken => (LONG, Recorded::Always, CALL_BYTES),
-            Rpc::ReceiveSecurityEvent => (LONG, Recorded::Always, LIST_BYTES),
-            Rpc::EndSessions => (LONG, Recorded::Always, LIST_BYTES),
+            | Rpc::FollowSessions => (SHORT, AuditLevel::Always, CALL_BYTES),
+            Rpc::GetAccessToken => (LONG, AuditLevel::Always, CALL_BYTES),
+            Rpc::ReceiveSecurityEvent => (LONG, AuditLevel::Always, LIST_BYTES),
+            Rpc::EndSessions => (LONG, AuditLevel::Always, LIST_BYTES),
         };
         Self {
             name: rpc.name(),
             rpc: Some(rpc),
             deadline,
-            recorded,
+            audit_level,
             bytes,
         }
     }

@@ -51,13 +51,13 @@ pub(super) fn read(request: &v1::CreateSessionRequest, now_ms: u64) -> Result<Ne
     Ok(NewSession {
         values,
         replaces,
-        request: named(request)?,
+        request: request_fingerprint(request)?,
         received_at_ms: arguments::time_ms("tokens_received_at", request.tokens_received_at.as_ref())?,
     })
 }
 
 /// The request's name, and the hash that identifies a repetition: of the claim's holder, or of the whole request.
-fn named(
+fn request_fingerprint(
     request: &v1::CreateSessionRequest,
 ) -> Result<Option<(String, [u8; FINGERPRINT_BYTES])>, SessionsError> {
     let holder = arguments::holder(&request.holder)?;

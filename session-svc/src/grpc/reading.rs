@@ -11,7 +11,7 @@ use crate::session::{Handle, Session};
 use crate::sessions::SessionsError;
 
 /// The session that a request names.
-pub(super) fn named(request: &v1::GetSessionRequest) -> Result<Handle, SessionsError> {
+pub(super) fn requested_handle(request: &v1::GetSessionRequest) -> Result<Handle, SessionsError> {
     match &request.by {
         Some(By::SessionId(id)) => arguments::session_id("session_id", id).map(|id| id.handle()),
         Some(By::Handle(handle)) => arguments::handle("handle", handle),
@@ -41,7 +41,7 @@ pub(super) async fn get_session(
     if by_handle {
         let _ = call.notes.is_administrative.set(());
     }
-    let handle = call.noted(named(&request))?;
+    let handle = call.note_session(requested_handle(&request))?;
     let session = api.sessions.get(handle).await?;
     if by_handle {
         call.is_about_person(&session.issuer, &session.subject);

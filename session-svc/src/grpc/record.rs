@@ -21,7 +21,7 @@ use tracing::Span;
 
 use super::call::Call;
 use super::call_context::CallContext;
-use super::method::{Method, Recorded};
+use super::method::{AuditLevel, Method};
 use crate::callers::Rpc;
 
 /// A record in progress; it is written with the outcome, or when it is dropped.
@@ -52,7 +52,7 @@ macro_rules! write_read {
             { rpc.method = record.method.name,
             rpc.response.status_code = code_name(outcome.code),
             error.type = outcome.reason.map(|reason| reason.as_str_name()),
-            caller = record.call.caller.shown().unwrap_or_default(),
+            caller = record.call.caller.log_name().unwrap_or_default(),
             network.peer.address = record.call.peer.map(|peer| tracing::field::display(peer.ip())),
             network.peer.port = record.call.peer.map(|peer| peer.port()),
             session = record.call.notes.session.get().map(tracing::field::display),
@@ -84,7 +84,7 @@ impl CallRecord {
     }
 
     /// The call was answered, with or without a failure.
-    pub(super) fn answered(mut self, failure: Option<&Status>) {
+    pub(super) fn record_answer(mut self, failure: Option<&Status>) {
         self.outcome = CallOutcome {
             code: failure.map_or(Code::Ok, Status::code),
             reason: failure.and_then(session_proto::error::reason_of),
@@ -110,10 +110,10 @@ impl CallRecord {
         // Any client of the edge can post events, even while the service receives none.
         let is_off =
             self.method.rpc == Some(Rpc::ReceiveSecurityEvent) && outcome.code == Code::Unimplemented;
-        match self.method.recorded {
+        match self.method.audit_level {
             _ if is_off => write_read!(debug, "audit::read", self, outcome),
-            Recorded::ForDebugging if !turned_away => write_read!(debug, "audit::open", self, outcome),
-            Recorded::AsRead if !(turned_away || reads_others) => {
+            AuditLevel::ForDebugging if !turned_away => write_read!(debug, "audit::open", self, outcome),
+            AuditLevel::AsRead if !(turned_away || reads_others) => {
                 write_read!(info, "audit::read", self, outcome);
             }
             _ => self.write_audit(outcome),
@@ -137,7 +137,7 @@ impl CallRecord {
                 .map(|(issuer, subject)| (issuer.as_str(), subject.as_str())),
             session: session.as_deref(),
             sessions: sessions.as_deref(),
-            caller: call.caller.shown(),
+            caller: call.caller.log_name(),
             peer: peer.as_ref().map(|(address, port)| (address.as_str(), *port)),
             request_id: Some(call.requests()),
             trace_id: self.trace_id.as_deref(),

@@ -7,8 +7,8 @@ use session_proto::v1;
 use session_proto::v1::session::State as WireState;
 use session_proto::v1::session_event::Kind as WireKind;
 
-use crate::keeper::Shown;
 use crate::session::{CookieGeneration, Device, Lifetime, Session};
+use crate::session_store::ListedSession;
 use crate::sessions::WatchUpdate;
 
 /// The message of a session.
@@ -56,8 +56,8 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
 }
 
 /// The message of a session on a user's page.
-pub(super) fn listed(shown: &Shown, issuer: &str, subject: &str, lifetime: &Lifetime) -> v1::Session {
-    if let Shown::Session(readable) = shown {
+pub(super) fn listed(shown: &ListedSession, issuer: &str, subject: &str, lifetime: &Lifetime) -> v1::Session {
+    if let ListedSession::Session(readable) = shown {
         return session(readable, lifetime);
     }
     v1::Session {

@@ -5,8 +5,8 @@ use session_proto::v1::ErrorReason;
 use tonic::{Code, Status};
 
 use crate::callers::AccessDenied;
-use crate::keeper::SealError;
 use crate::session::TokenRefusal;
+use crate::session_store::SealError;
 use crate::sessions::{SessionsError, TokenRefreshError};
 use crate::store::StoreError;
 

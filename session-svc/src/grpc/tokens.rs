@@ -18,7 +18,7 @@ pub(super) async fn get_access_token(
     let since = Instant::now();
     let handle = call.by_id(&request.session_id);
     let target = arguments::api_target(&request)?;
-    let caller = call.caller.shown().unwrap_or_default();
+    let caller = call.caller.log_name().unwrap_or_default();
     let waiting_caller = WaitingCaller { caller, since };
     let (session, force) = (api.sessions.get(handle?).await?, request.force_refresh);
     call.is_about_person(&session.issuer, &session.subject);

@@ -207,7 +207,7 @@ impl Drop for WatchStream {
         self.open.dec();
         let peer = self.call.peer.map(|peer| (peer.ip().to_string(), peer.port()));
         AuditRecord {
-            caller: self.call.caller.shown(),
+            caller: self.call.caller.log_name(),
             peer: peer.as_ref().map(|(address, port)| (address.as_str(), *port)),
             request_id: Some(self.call.requests()),
             rpc: Some((self.rpc.name(), code_name(self.code))),

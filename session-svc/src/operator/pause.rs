@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use chassis::settings::{Reader, Remark, SettingsError};
+use chassis::settings::{Reader, SettingNotice, SettingsError};
 use chassis::tool::{Tool, Work};
 use clap::{ArgMatches, Command};
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,7 +19,11 @@ impl Tool for PauseTool {
             )
     }
 
-    fn prepare(&self, _given: &ArgMatches, reader: Reader<'_>) -> Result<(Work, Vec<Remark>), SettingsError> {
+    fn prepare(
+        &self,
+        _given: &ArgMatches,
+        reader: Reader<'_>,
+    ) -> Result<(Work, Vec<SettingNotice>), SettingsError> {
         let ((), warnings) = reader.finish(())?;
         Ok((Box::pin(wait_for_signal()), warnings))
     }

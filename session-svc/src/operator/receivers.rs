@@ -5,7 +5,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use chassis::settings::{Reader, Remark, SettingsError};
+use chassis::settings::{Reader, SettingNotice, SettingsError};
 use chassis::tool::{Tool, Work};
 use clap::{ArgMatches, Command};
 
@@ -38,7 +38,7 @@ impl Tool for ReceiversTool {
         &self,
         given: &ArgMatches,
         mut reader: Reader<'_>,
-    ) -> Result<(Work, Vec<Remark>), SettingsError> {
+    ) -> Result<(Work, Vec<SettingNotice>), SettingsError> {
         let receivers = signals::read(&mut reader).and_then(|signals| signals.receivers);
         if receivers.is_none() && !reader.is_wrong(signals::SIGNALS) {
             reader.wrong(

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::session::SessionId;
 use crate::store::embedded::FileProblem;
 use crate::store::url::{StoreSettings, Topology};
-use crate::store::{OpenError, Record, SessionStore, StoreError, open};
+use crate::store::{KeyValueStore, OpenError, Record, StoreError, open};
 
 /// Time limit of each check, which makes several connections with their own deadlines.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -68,7 +68,7 @@ fn keys(count: usize) -> Finding {
 }
 
 /// Opens the store, or returns why it cannot be opened.
-async fn reach(access: &StoreAccess) -> Result<Arc<dyn SessionStore>, Finding> {
+async fn reach(access: &StoreAccess) -> Result<Arc<dyn KeyValueStore>, Finding> {
     match &access.store {
         StoreSettings::Memory => {
             return Err(Finding::warning(
@@ -132,7 +132,7 @@ fn unopened(access: &StoreAccess, error: &OpenError) -> Finding {
 }
 
 /// Checks that the login may do all the service's operations, and that a replica acknowledges endings.
-async fn rights(store: &dyn SessionStore) -> Finding {
+async fn rights(store: &dyn KeyValueStore) -> Finding {
     match timeout(CHECK_TIMEOUT, try_rights(store)).await {
         Err(_elapsed) => return unreachable("it stopped answering"),
         Ok(Err(why)) => {
@@ -152,7 +152,7 @@ async fn rights(store: &dyn SessionStore) -> Finding {
 }
 
 /// Runs every operation of the service on its own record, and removes that.
-async fn try_rights(store: &dyn SessionStore) -> Result<(), String> {
+async fn try_rights(store: &dyn KeyValueStore) -> Result<(), String> {
     let described = |error: StoreError| chain(&error);
     let name = SessionId::random(&SystemRandom::new()).map_err(|error| error.to_string())?;
     let name = name.handle();
@@ -180,7 +180,7 @@ async fn try_rights(store: &dyn SessionStore) -> Result<(), String> {
     }
 }
 
-fn clock(store: &dyn SessionStore) -> Finding {
+fn clock(store: &dyn KeyValueStore) -> Finding {
     let apart = SystemClock.now_ms().abs_diff(store.now_ms());
     if apart > CLOCK_NOTICE_MS {
         return Finding::warning(
@@ -191,7 +191,7 @@ fn clock(store: &dyn SessionStore) -> Finding {
     Finding::fits(format!("{apart} ms apart from this machine's"))
 }
 
-async fn facts(store: &dyn SessionStore) -> Vec<Check> {
+async fn facts(store: &dyn KeyValueStore) -> Vec<Check> {
     let why = match timeout(CHECK_TIMEOUT, store.facts()).await {
         Ok(Ok(facts)) => return facts,
         Ok(Err(error)) => chain(&error),

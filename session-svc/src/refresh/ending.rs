@@ -10,9 +10,9 @@ use super::Refresher;
 use super::flight::refresh_error;
 use super::ports::TokenRefreshError;
 use crate::error::SessionsError;
-use crate::keeper::{Keeper, Removed};
 use crate::session::change::SessionEnding;
 use crate::session::{Cause, RevocableToken, Session, index};
+use crate::session_store::{Removal, SessionStore};
 
 /// How long to retry the ending of a session while the store is unavailable.
 const MAX_ENDING: Duration = Duration::from_secs(30);
@@ -21,34 +21,34 @@ const MAX_ENDING: Duration = Duration::from_secs(30);
 const ENDING_PAUSE: Duration = Duration::from_millis(100);
 
 impl Refresher {
-    /// Ends a session that was just read from `keeper`, and revokes these tokens. Retries the removal for
+    /// Ends a session that was just read from `session_store`, and revokes these tokens. Retries the removal for
     /// `tried_for` while the store is unavailable.
     pub(crate) async fn end(
         &self,
-        keeper: &Keeper,
+        session_store: &SessionStore,
         ending: SessionEnding<'_>,
         tokens: Vec<RevocableToken>,
         tried_for: Duration,
-    ) -> Result<Removed, SessionsError> {
+    ) -> Result<Removal, SessionsError> {
         let SessionEnding { session, cause, .. } = ending;
-        let now_ms = keeper.now_ms();
-        let is_valid = session.is_valid(keeper.lifetime(), now_ms);
+        let now_ms = session_store.now_ms();
+        let is_valid = session.is_valid(session_store.lifetime(), now_ms);
         let note_signal = async {
             if let Some(signals) = self.signals.as_ref().filter(|_| is_valid) {
                 signals.note_ending(ending).await;
             }
         };
-        let note_revocation = self.note(keeper, &session.issuer, tokens, Some(session.handle));
-        let mark = keeper.mark_young(session, cause);
+        let note_revocation = self.note(session_store, &session.issuer, tokens, Some(session.handle));
+        let mark = session_store.mark_if_recent(session, cause);
         let (note, (), ()) = tokio::join!(note_revocation, mark, note_signal);
-        let remove = || keeper.remove_seen(session.handle, Some(session), cause);
+        let remove = || session_store.remove_seen(session.handle, Some(session), cause);
         let removed = retry(tried_for, remove).await?;
         if let Some(signals) = &self.signals {
             signals.wake();
         }
         if let Some((name, mut note)) = note {
             // A grant may have come between. If another call was faster, both revoke the tokens: no harm.
-            if let Removed::Session(last) = &removed {
+            if let Removal::Session(last) = &removed {
                 let seen = session.tokens.revocable(now_ms);
                 let last = last.tokens.revocable(now_ms).into_iter();
                 note.tokens.extend(last.filter(|token| !seen.contains(token)));
@@ -70,7 +70,7 @@ impl Refresher {
             cause,
             replaced_by: None,
         };
-        let removed = self.end(&self.keeper, ending, tokens, MAX_ENDING).await;
+        let removed = self.end(&self.session_store, ending, tokens, MAX_ENDING).await;
         removed.map(|_removed| ()).map_err(refresh_error)
     }
 
@@ -86,7 +86,10 @@ impl Refresher {
             return Ok(session);
         };
         let lists = [index::by_provider_sid(&session.issuer, sid)];
-        let is_ended = || self.keeper.ended_since(&lists, &session.subject, received_ms);
+        let is_ended = || {
+            self.session_store
+                .ended_since(&lists, &session.subject, received_ms)
+        };
         if !retry(MAX_ENDING, is_ended).await.map_err(refresh_error)? {
             return Ok(session);
         }
@@ -95,7 +98,7 @@ impl Refresher {
         let tokens = if session.tokens.scope.is_offline() {
             Vec::new()
         } else {
-            session.tokens.revocable(self.keeper.now_ms())
+            session.tokens.revocable(self.session_store.now_ms())
         };
         self.end_at_last(&session, Cause::BackChannelLogout, tokens)
             .await?;
@@ -103,9 +106,9 @@ impl Refresher {
     }
 
     /// Revokes the tokens of a session that ended before it was stored: the ending may have found no record.
-    pub(crate) async fn take_back(&self, session: &Session) {
-        let tokens = session.tokens.revocable(self.keeper.now_ms());
-        let note = self.note(&self.keeper, &session.issuer, tokens, Some(session.handle));
+    pub(crate) async fn revoke_tokens(&self, session: &Session) {
+        let tokens = session.tokens.revocable(self.session_store.now_ms());
+        let note = self.note(&self.session_store, &session.issuer, tokens, Some(session.handle));
         if let Some((name, note)) = note.await {
             self.revoke_later(name, note);
         }
@@ -115,7 +118,10 @@ impl Refresher {
     pub(super) fn revoke_in_background(&self, issuer: &str, tokens: Vec<RevocableToken>) {
         let (refresher, issuer) = (self.clone(), issuer.to_owned());
         self.work.spawn(async move {
-            if let Some((name, note)) = refresher.note(&refresher.keeper, &issuer, tokens, None).await {
+            if let Some((name, note)) = refresher
+                .note(&refresher.session_store, &issuer, tokens, None)
+                .await
+            {
                 refresher.revoke_and_forget(name, note).await;
             }
         });

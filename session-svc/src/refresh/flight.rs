@@ -11,10 +11,10 @@ use super::flights::{FlightEntry, FlightResult};
 use super::measures::FlightOutcome;
 use super::ports::TokenRefreshError;
 use super::record::RefreshRecord;
-use super::wanted::Wanted;
+use super::token_request::TokenRequest;
 use crate::error::SessionsError;
-use crate::keeper::SealError;
 use crate::session::{Handle, Session};
+use crate::session_store::SealError;
 use crate::store::{Lease, StoreError};
 
 /// A lease is renewed this many times within its lifetime: all but one may fail.
@@ -127,7 +127,7 @@ impl WaitLimit {
 pub(super) struct RefreshFlight {
     pub(super) refresher: Refresher,
     pub(super) entry: FlightEntry,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: TokenRequest,
     pub(super) handle: Handle,
     pub(super) record: RefreshRecord,
 }
@@ -153,7 +153,7 @@ impl RefreshFlight {
 
     /// Returns the session as soon as its tokens are newer.
     async fn lead_or_wait(&self) -> LeadOutcome {
-        let (keeper, lease_for) = (&self.refresher.keeper, self.refresher.lease);
+        let (session_store, lease_for) = (&self.refresher.session_store, self.refresher.lease);
         let name = self.wanted.lease(self.handle);
         let holder = self.holder()?;
         let began = Instant::now();
@@ -164,14 +164,14 @@ impl RefreshFlight {
         let mut waits = false;
         loop {
             if waits {
-                match keeper.load(self.handle).await {
+                match session_store.load(self.handle).await {
                     Ok(session) => self.join_another(session)?,
                     Err(error) => wait_limit.tolerate(&self.entry, error).await?,
                 }
             }
             let (sent_at, term) = (Instant::now(), lease_for / FIRST_TERMS_PER_LEASE);
             // Whether an abandoned request may still acquire the lease.
-            let unanswered = match keeper.store().acquire_lease(name, &holder, term).await {
+            let unanswered = match session_store.store().acquire_lease(name, &holder, term).await {
                 Ok(Some(lease)) => {
                     self.entry.set_store_away(false);
                     match self.lead(lease, LeaseExpiry::from(sent_at, term)).await {
@@ -228,9 +228,13 @@ impl RefreshFlight {
 
     /// Refreshes while the lease is renewed, and releases it.
     async fn lead(&self, lease: Lease, held: LeaseExpiry) -> LeadOutcome {
-        let keeper = &self.refresher.keeper;
+        let session_store = &self.refresher.session_store;
         let sent_at = Instant::now();
-        match keeper.store().renew_lease(&lease, self.refresher.lease).await {
+        match session_store
+            .store()
+            .renew_lease(&lease, self.refresher.lease)
+            .await
+        {
             Ok(true) => held.prolong(sent_at, self.refresher.lease),
             // It has expired or may expire soon: acquire it again.
             Ok(false) | Err(_) => return Err(LeadError::LeaseLost),
@@ -239,7 +243,7 @@ impl RefreshFlight {
             outcome = self.refresh(&held) => outcome,
             never = self.prolong(&lease, &held) => match never {},
         };
-        if let Err(error) = keeper.store().release_lease(&lease).await {
+        if let Err(error) = session_store.store().release_lease(&lease).await {
             tracing::warn!(session = %self.handle, error = &error as &dyn std::error::Error, "the lease of a refresh was not released and expires");
         }
         outcome
@@ -248,12 +252,12 @@ impl RefreshFlight {
     /// Requests new tokens, unless newer ones exist or the store would not accept them: the provider returns
     /// a rotated token only once.
     async fn refresh(&self, held: &LeaseExpiry) -> LeadOutcome {
-        let keeper = &self.refresher.keeper;
+        let session_store = &self.refresher.session_store;
         for _ in 0..READS {
-            let session = keeper.load(self.handle).await?;
+            let session = session_store.load(self.handle).await?;
             self.join_another(session.clone())?;
             // Another write may come between: then read the session again.
-            if keeper.rewrite(&session).await? {
+            if session_store.rewrite(&session).await? {
                 return self.grant(session, held).await;
             }
         }
@@ -261,11 +265,11 @@ impl RefreshFlight {
     }
 
     async fn prolong(&self, lease: &Lease, held: &LeaseExpiry) -> std::convert::Infallible {
-        let (keeper, lease_for) = (&self.refresher.keeper, self.refresher.lease);
+        let (session_store, lease_for) = (&self.refresher.session_store, self.refresher.lease);
         loop {
             sleep(lease_for / RENEWALS_PER_LEASE).await;
             let sent_at = Instant::now();
-            match keeper.store().renew_lease(lease, lease_for).await {
+            match session_store.store().renew_lease(lease, lease_for).await {
                 Ok(true) => held.prolong(sent_at, lease_for),
                 // Let the running request finish: the provider may have rotated already, and the write
                 // compares the generation of the tokens.

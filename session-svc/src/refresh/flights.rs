@@ -15,14 +15,14 @@ use tokio::time::timeout;
 use tracing::Span;
 
 use super::ports::TokenRefreshError;
-use super::wanted::Wanted;
+use super::token_request::TokenRequest;
 use crate::session::{Handle, Session};
 
 /// The outcome of a flight.
 pub(super) type FlightResult = Result<Arc<Session>, TokenRefreshError>;
 
 /// The tokens to refresh (a session's, or for an API), and which ones the caller has seen.
-type FlightKey = (Handle, Wanted);
+type FlightKey = (Handle, TokenRequest);
 
 /// The progress of a flight.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl Flights {
     pub(super) fn join(
         &self,
         handle: Handle,
-        wanted: Wanted,
+        wanted: TokenRequest,
         span: impl FnOnce() -> Span,
     ) -> (FlightWaiter, Option<FlightEntry>) {
         let key = (handle, wanted);

@@ -34,14 +34,14 @@ impl RefreshFlight {
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
             return Err(TokenRefreshError::Rejected.into());
         };
-        let now_ms = || self.refresher.keeper.now_ms();
+        let now_ms = || self.refresher.session_store.now_ms();
         if let (None, Some(answer)) = (self.wanted.target(), session.tokens.pending.clone()) {
             match self.validate_pending(provider.as_ref(), &session, &answer).await {
                 // Valid, but already expired.
                 Some(Ok(validated)) if still_good(&validated, now_ms()).is_none() => session = validated,
                 Some(outcome) => return outcome,
                 None if answer.may_be_replaced(now_ms()) => {}
-                None => return Err(unjudged()),
+                None => return Err(not_validated()),
             }
         }
         let shown = match self.wanted.target() {
@@ -104,7 +104,7 @@ impl RefreshFlight {
             }
         };
         if pauses {
-            let now_ms = self.refresher.keeper.now_ms();
+            let now_ms = self.refresher.session_store.now_ms();
             let pauses = &self.refresher.pauses;
             pauses.begin(&session, Paused::Refresh, meaning, now_ms);
         }
@@ -142,7 +142,7 @@ impl RefreshFlight {
         id_token: Option<&IdToken>,
         received_ms: u64,
     ) -> LeadOutcome {
-        let now_ms = self.refresher.keeper.now_ms();
+        let now_ms = self.refresher.session_store.now_ms();
         let sid_before = session.provider_sid.clone();
         let target = self.wanted.target().map(|(target, _)| target);
         let edit = |session: &mut Session| {
@@ -161,8 +161,8 @@ impl RefreshFlight {
         let mut session = self
             .save_answer(session, ChangeKind::Refreshed, tokens, edit)
             .await?;
-        let keeper = &self.refresher.keeper;
-        if !session.is_valid(keeper.lifetime(), keeper.now_ms()) {
+        let session_store = &self.refresher.session_store;
+        if !session.is_valid(session_store.lifetime(), session_store.now_ms()) {
             // The ID token says that the provider's session has expired.
             return Err(TokenRefreshError::Missing.into());
         }
@@ -235,7 +235,7 @@ impl RefreshFlight {
     where
         F: Fn(&mut Session) + Send + Sync,
     {
-        let keeper = &self.refresher.keeper;
+        let session_store = &self.refresher.session_store;
         let _unsaved = self.refresher.measures.unsaved();
         let generation = session.tokens.generation;
         let mut pause = FIRST_SAVE_PAUSE;
@@ -243,7 +243,7 @@ impl RefreshFlight {
         let mut unanswered = None;
         loop {
             let mut edited = None;
-            let written = keeper.edit(session.clone(), kind, None, |session| {
+            let written = session_store.edit(session.clone(), kind, None, |session| {
                 if self.wanted.rotates() && session.tokens.generation != generation {
                     return false;
                 }
@@ -259,7 +259,7 @@ impl RefreshFlight {
                 }
                 // Another replica sealed the session with a newer key, which this replica receives soon.
                 Err(TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_))
-                    if session.is_valid(keeper.lifetime(), keeper.now_ms()) =>
+                    if session.is_valid(session_store.lifetime(), session_store.now_ms()) =>
                 {
                     if unanswered.is_none() {
                         tracing::warn!(session = %session.handle, "the outcome of a refresh cannot be saved yet");
@@ -276,7 +276,7 @@ impl RefreshFlight {
 }
 
 /// The ID token cannot be validated now: the answer stays pending.
-pub(super) fn unjudged() -> LeadError {
+pub(super) fn not_validated() -> LeadError {
     LeadError::Concluded(
         FlightOutcome::Unjudged,
         Err(TokenRefreshError::ProviderUnavailable),

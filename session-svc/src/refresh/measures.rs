@@ -126,27 +126,27 @@ impl Measures {
     }
 
     /// Counts and times a waiting call until dropped.
-    pub(super) fn waiting(&self) -> (Counted<'_>, HistogramTimer) {
-        (Counted::new(&self.waiting), self.waits.start_timer())
+    pub(super) fn waiting(&self) -> (GaugeGuard<'_>, HistogramTimer) {
+        (GaugeGuard::new(&self.waiting), self.waits.start_timer())
     }
 
     /// Counts an unsaved outcome until dropped.
-    pub(super) fn unsaved(&self) -> Counted<'_> {
-        Counted::new(&self.unsaved)
+    pub(super) fn unsaved(&self) -> GaugeGuard<'_> {
+        GaugeGuard::new(&self.unsaved)
     }
 }
 
 /// A gauge increment that ends on drop.
-pub(super) struct Counted<'a>(&'a IntGauge);
+pub(super) struct GaugeGuard<'a>(&'a IntGauge);
 
-impl<'a> Counted<'a> {
+impl<'a> GaugeGuard<'a> {
     fn new(gauge: &'a IntGauge) -> Self {
         gauge.inc();
         Self(gauge)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for GaugeGuard<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }

@@ -37,8 +37,8 @@ mod record;
 mod revalidation;
 mod revocation;
 mod revocation_notes;
+mod token_request;
 mod validation;
-mod wanted;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -57,9 +57,9 @@ use self::pauses::{Paused, RefreshPauses};
 use self::ports::{TokenRefreshError, WaitingCaller};
 use self::record::RefreshRecord;
 use self::revalidation::MAX_REVALIDATIONS;
-use self::wanted::Wanted;
-use crate::keeper::Keeper;
+use self::token_request::TokenRequest;
 use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Session, index};
+use crate::session_store::SessionStore;
 use crate::transmitter::Outbox;
 
 /// Revocations in flight at once; more are postponed, to spare a slow provider.
@@ -76,7 +76,7 @@ const REPLACED_PAUSE: Duration = Duration::from_secs(60);
 /// Refreshes and revokes tokens at the providers that issued them. Clones share everything.
 #[derive(Clone)]
 pub struct Refresher {
-    keeper: Keeper,
+    session_store: SessionStore,
     providers: RefreshProviders,
     lease: Duration,
     /// The largest size of a sealed session, in bytes.
@@ -96,17 +96,17 @@ pub struct Refresher {
 }
 
 impl Refresher {
-    /// Creates a refresher for the sessions of `keeper`. `lease` is how long other replicas wait if this one
+    /// Creates a refresher for the sessions of `session_store`. `lease` is how long other replicas wait if this one
     /// dies during a refresh. API tokens never make a session larger than `max_bytes`.
     pub fn new(
-        keeper: Keeper,
+        session_store: SessionStore,
         providers: impl Into<RefreshProviders>,
         lease: Duration,
         max_bytes: usize,
         measures: Measures,
     ) -> Self {
         Self {
-            keeper,
+            session_store,
             providers: providers.into(),
             lease,
             max_bytes,
@@ -133,7 +133,7 @@ impl Refresher {
 
     /// Waits for the flight that refreshes the wanted tokens: the running one, or a new one that a call of
     /// `caller` starts.
-    fn join(&self, seen: &Session, wanted: Wanted, caller: &str, ahead: bool) -> FlightWaiter {
+    fn join(&self, seen: &Session, wanted: TokenRequest, caller: &str, ahead: bool) -> FlightWaiter {
         let span = || record::span(seen.handle, ahead);
         let (waiting, entry) = self.flights.join(seen.handle, wanted.clone(), span);
         if let Some(entry) = entry {
@@ -153,7 +153,7 @@ impl Refresher {
     async fn wait_for(
         &self,
         seen: &Session,
-        wanted: Wanted,
+        wanted: TokenRequest,
         waiting_caller: WaitingCaller<'_>,
     ) -> FlightResult {
         let _waiting = self.measures.waiting();
@@ -179,7 +179,10 @@ impl Refresher {
         }
         let generation = seen.tokens.access_generation().to_be_bytes();
         let name = index::hashed(&[b"replaced subject token", seen.handle.as_bytes()]);
-        let remembered = self.keeper.store().remember(name, &generation, REPLACED_PAUSE);
+        let remembered = self
+            .session_store
+            .store()
+            .remember(name, &generation, REPLACED_PAUSE);
         match remembered.await {
             Err(_) => Err(TokenRefreshError::StoreUnavailable),
             Ok(Some(replaced)) if replaced != generation => Err(TokenRefreshError::SubjectRefused),
@@ -190,7 +193,7 @@ impl Refresher {
 
     /// Whether a session is within the size limit. Sealing errors surface on write.
     fn fits(&self, session: &Session) -> bool {
-        let sealed = self.keeper.vault().seal_session(session);
+        let sealed = self.session_store.vault().seal_session(session);
         sealed.is_ok_and(|sealed| sealed.len() <= self.max_bytes)
     }
 
@@ -201,11 +204,14 @@ impl Refresher {
         seen: Session,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<Session, TokenRefreshError> {
-        if let Some(error) = self.pauses.find(&seen, Paused::Refresh, self.keeper.now_ms()) {
+        if let Some(error) = self
+            .pauses
+            .find(&seen, Paused::Refresh, self.session_store.now_ms())
+        {
             return Err(error);
         }
         let session = self
-            .wait_for(&seen, Wanted::session(&seen), waiting_caller)
+            .wait_for(&seen, TokenRequest::session(&seen), waiting_caller)
             .await?;
         Ok(Session::clone(&session))
     }
@@ -226,14 +232,14 @@ impl Refresher {
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<ApiToken, TokenRefreshError> {
         let paused = Paused::of_target(target);
-        if let Some(refused) = self.pauses.find(seen, paused, self.keeper.now_ms()) {
+        if let Some(refused) = self.pauses.find(seen, paused, self.session_store.now_ms()) {
             return Err(refused);
         }
         let source = self.api_token_source(&seen.issuer);
-        let wanted = |seen: &Session| Wanted::api(seen, target.clone(), source);
+        let wanted = |seen: &Session| TokenRequest::api(seen, target.clone(), source);
         let remember = |asked: &Session, error: &TokenRefreshError| {
             if error.is_about_target() {
-                let now_ms = self.keeper.now_ms();
+                let now_ms = self.session_store.now_ms();
                 self.pauses.begin(asked, paused, *error, now_ms);
             }
         };

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ports::TokenRefreshError;
-use super::wanted::name_of;
+use super::token_request::name_of;
 use crate::session::{ApiTarget, Handle, Name, Session};
 
 /// The most pauses of a kind, about a megabyte. Above that, requests go to the provider without a pause.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use oidc::{
-    ApiTokenGrant, ExpectedOfRefresh, GrantError, IdToken, IdTokenError, OAuthError, ProviderError,
-    RefreshedTokens, RelyingParty, Revoked, TokenHint, TokenTarget,
+    ApiTokenGrant, ExpectedRefreshedIdToken, GrantError, IdToken, IdTokenError, OAuthError, ProviderError,
+    RefreshedTokens, RelyingParty, RevocationResult, TokenHint, TokenTarget,
 };
 
 use crate::session::ApiTokenSource;
@@ -34,7 +34,7 @@ pub trait RefreshProvider: Send + Sync + 'static {
     async fn validate(
         &self,
         raw: &str,
-        expected: &ExpectedOfRefresh<'_>,
+        expected: &ExpectedRefreshedIdToken<'_>,
         now: u64,
     ) -> Result<IdToken, IdTokenError>;
 
@@ -56,7 +56,8 @@ pub trait RefreshProvider: Send + Sync + 'static {
     }
 
     /// Revokes a token (RFC 7009).
-    async fn revoke(&self, token: &str, hint: TokenHint, now: u64) -> Result<Revoked, ProviderError>;
+    async fn revoke(&self, token: &str, hint: TokenHint, now: u64)
+    -> Result<RevocationResult, ProviderError>;
 }
 
 #[async_trait]
@@ -72,7 +73,7 @@ impl RefreshProvider for RelyingParty {
     async fn validate(
         &self,
         raw: &str,
-        expected: &ExpectedOfRefresh<'_>,
+        expected: &ExpectedRefreshedIdToken<'_>,
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
         self.validate_refreshed_id_token(raw, expected, now).await
@@ -98,7 +99,12 @@ impl RefreshProvider for RelyingParty {
         }
     }
 
-    async fn revoke(&self, token: &str, hint: TokenHint, now: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(
+        &self,
+        token: &str,
+        hint: TokenHint,
+        now: u64,
+    ) -> Result<RevocationResult, ProviderError> {
         Self::revoke(self, token, hint, now).await
     }
 }

@@ -8,7 +8,7 @@ use chassis::audit::carried;
 
 use super::Refresher;
 use super::pauses::Paused;
-use super::wanted::Wanted;
+use super::token_request::TokenRequest;
 use crate::session::{Cause, Session, index};
 
 /// Pause after a try, for all replicas: a provider that is down must not receive one request per call.
@@ -31,14 +31,14 @@ impl Refresher {
     /// Tries it and returns the outcome, as its metric names it.
     async fn try_ahead(&self, seen: &Session, caller: &str) -> &'static str {
         let (pauses, paused) = (&self.pauses, Paused::Revalidation);
-        if pauses.find(seen, paused, self.keeper.now_ms()).is_some() {
+        if pauses.find(seen, paused, self.session_store.now_ms()).is_some() {
             return "tried_before";
         }
         let Ok(_permit) = self.revalidations.try_acquire() else {
             return "no_room";
         };
         let name = index::hashed(&[b"refreshed ahead", seen.handle.as_bytes()]);
-        match self.keeper.store().remember(name, &[1], PAUSE).await {
+        match self.session_store.store().remember(name, &[1], PAUSE).await {
             Ok(None) => {}
             Ok(Some(_)) => return "tried_before",
             // A caller that needs the token detects whether the store is back.
@@ -51,12 +51,12 @@ impl Refresher {
                 Err(_) => "failed",
             };
         }
-        let mut flight = self.join(seen, Wanted::session(seen), caller, true);
+        let mut flight = self.join(seen, TokenRequest::session(seen), caller, true);
         let Err(error) = flight.outcome().await else {
             return "refreshed";
         };
         if self.revalidates && error.keeps_tokens() {
-            pauses.begin(seen, paused, error, self.keeper.now_ms());
+            pauses.begin(seen, paused, error, self.session_store.now_ms());
         }
         "failed"
     }

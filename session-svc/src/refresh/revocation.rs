@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use oidc::{ProviderError, Revoked, TokenHint};
+use oidc::{ProviderError, RevocationResult, TokenHint};
 
 use super::revocation_notes::RevocationNote;
 use super::{RefreshProvider, Refresher};
@@ -50,7 +50,7 @@ impl Refresher {
 
     /// Sends one request; true if no retry is needed.
     async fn revoke_one(&self, provider: &dyn RefreshProvider, issuer: &str, token: &RevocableToken) -> bool {
-        let now = self.keeper.now_ms() / 1_000;
+        let now = self.session_store.now_ms() / 1_000;
         let hint = if token.is_access {
             TokenHint::AccessToken
         } else {
@@ -58,11 +58,11 @@ impl Refresher {
         };
         let answer = provider.revoke(token.value.text().expose(), hint, now).await;
         let (outcome, is_over) = match answer {
-            Ok(Revoked::Done) => {
+            Ok(RevocationResult::Done) => {
                 tracing::debug!(issuer, "a token was revoked");
                 ("done", true)
             }
-            Ok(Revoked::NotOffered) => {
+            Ok(RevocationResult::NotOffered) => {
                 tracing::debug!(issuer, "the provider does not revoke tokens: this one expires");
                 ("not_offered", true)
             }

@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Refresher;
 use crate::error::SessionsError;
-use crate::keeper::Keeper;
-use crate::keeper::sealed_notes::REVOCATION;
 use crate::session::{Handle, Name, RevocableToken, SessionId, index};
+use crate::session_store::SessionStore;
+use crate::session_store::sealed_notes::REVOCATION;
 use crate::store::{Listing, Record};
 
 /// How long a note is kept. Operators should notice a provider outage of more than a day.
@@ -65,7 +65,7 @@ impl Refresher {
     /// the note and its name. A failed write is logged, and the revocation is tried anyway.
     pub(super) async fn note(
         &self,
-        keeper: &Keeper,
+        session_store: &SessionStore,
         issuer: &str,
         tokens: Vec<RevocableToken>,
         session: Option<Handle>,
@@ -81,14 +81,14 @@ impl Refresher {
             tokens,
             session: session.map(|handle| handle.to_string()).unwrap_or_default(),
         };
-        let record = keeper.note(REVOCATION, name, &note.encode_to_vec(), KEPT_MS);
+        let record = session_store.note(REVOCATION, name, &note.encode_to_vec(), KEPT_MS);
         let noted = async {
             let record = Record {
                 indexes: vec![list()],
                 ..record?
             };
             // An empty event: watchers ignore it. An existing note has the same content.
-            Ok::<_, SessionsError>(keeper.store().insert(record, Vec::new()).await?)
+            Ok::<_, SessionsError>(session_store.store().insert(record, Vec::new()).await?)
         };
         if let Err(error) = noted.await {
             let error = &error as &dyn std::error::Error;
@@ -106,7 +106,7 @@ impl Refresher {
 
     /// Removes the note of a finished revocation.
     pub(super) async fn forget_note(&self, name: Name) {
-        if let Err(error) = self.keeper.store().remove(name, Vec::new()).await {
+        if let Err(error) = self.session_store.store().remove(name, Vec::new()).await {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
                 "the note of a revocation could not be removed yet"
@@ -143,7 +143,7 @@ impl Refresher {
         pauses: &mut Pauses,
         shutdown: &CancellationToken,
     ) -> Result<(), SessionsError> {
-        let store = self.keeper.store();
+        let store = self.session_store.store();
         let page = store.list(list(), None, PAGE).await?;
         if page.entries.is_empty() {
             return Ok(());
@@ -170,25 +170,29 @@ impl Refresher {
         let until = Instant::now() + LEASE / 2;
         while Instant::now() < until && !shutdown.is_cancelled() {
             let names: Vec<Name> = page.entries.iter().map(|entry| entry.name).collect();
-            for loaded in self.keeper.store().load_many(&names).await? {
+            for loaded in self.session_store.store().load_many(&names).await? {
                 if let Ok(Some(record)) = loaded {
                     self.revoke_record(&record, pauses).await?;
                 }
             }
             let Some(after) = page.next else { break };
-            page = self.keeper.store().list(list(), Some(&after), PAGE).await?;
+            page = self
+                .session_store
+                .store()
+                .list(list(), Some(&after), PAGE)
+                .await?;
         }
         Ok(())
     }
 
     async fn revoke_record(&self, record: &Record, pauses: &mut Pauses) -> Result<(), SessionsError> {
-        let age_ms = self.keeper.now_ms().saturating_sub(record.created_at_ms);
+        let age_ms = self.session_store.now_ms().saturating_sub(record.created_at_ms);
         if age_ms < OWN_MS {
             return Ok(());
         }
         // Another replica may have the key.
         let opened = self
-            .keeper
+            .session_store
             .vault()
             .open_note(REVOCATION, record.name, &record.payload);
         let note = opened
@@ -198,7 +202,7 @@ impl Refresher {
             return Ok(());
         };
         if let Ok(handle) = Handle::parse(&note.session)
-            && self.keeper.store().load(handle).await?.is_some()
+            && self.session_store.store().load(handle).await?.is_some()
         {
             if age_ms >= FAILED_MS {
                 self.forget_note(record.name).await;

@@ -11,12 +11,12 @@
 
 use std::time::Duration;
 
-use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, RefreshedTokens};
+use oidc::{ExpectedRefreshedIdToken, IdToken, IdTokenError, RefreshedTokens};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::RefreshProvider;
 use super::flight::{LeadError, LeadOutcome, RefreshFlight};
-use super::grant::{access_token, rotate, rotate_alone, unjudged};
+use super::grant::{access_token, not_validated, rotate, rotate_alone};
 use super::measures::FlightOutcome;
 use super::ports::TokenRefreshError;
 use crate::session::change::ChangeKind;
@@ -45,7 +45,7 @@ impl RefreshFlight {
         session: Session,
         tokens: RefreshedTokens,
     ) -> LeadOutcome {
-        let now_ms = self.refresher.keeper.now_ms();
+        let now_ms = self.refresher.session_store.now_ms();
         let Some(raw) = &tokens.id_token else {
             return self.save_tokens(session, &tokens, None, now_ms).await;
         };
@@ -66,7 +66,7 @@ impl RefreshFlight {
                     .save_answer(session, ChangeKind::Changed, &tokens, edit)
                     .await?;
                 if is_for_api {
-                    return Err(unjudged());
+                    return Err(not_validated());
                 }
                 self.retry_pending(provider, session, &answer).await
             }
@@ -86,7 +86,7 @@ impl RefreshFlight {
                 return outcome;
             }
         }
-        Err(unjudged())
+        Err(not_validated())
     }
 
     /// Validates the pending answer of a session and saves its tokens; `None` if that is not possible yet.
@@ -131,7 +131,7 @@ impl RefreshFlight {
         let rotated = answer.and_then(|answer| answer.refresh_token.as_deref());
         let tokens = session
             .tokens
-            .revocable_with(rotated, self.refresher.keeper.now_ms());
+            .revocable_with(rotated, self.refresher.session_store.now_ms());
         let ended = self
             .refresher
             .end_at_last(&session, Cause::TokenMismatch, tokens.clone());
@@ -159,7 +159,7 @@ pub(super) async fn validate(
     let kept = session.tokens.id_token.as_ref().map(StoredToken::text);
     let original = kept.as_ref().and_then(|kept| claims_of::<Object>(kept.expose()));
     let original = original.unwrap_or_default();
-    let expected = ExpectedOfRefresh {
+    let expected = ExpectedRefreshedIdToken {
         iss: &session.issuer,
         sub: &session.subject,
         nonce: original.get("nonce").and_then(serde_json::Value::as_str),

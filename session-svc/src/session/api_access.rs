@@ -15,7 +15,7 @@ pub(crate) fn decide_api(
     let held = session.tokens.api.get(target).filter(|_| !force);
     if let Some(held) = held.filter(|held| !is_expired(&held.access, now_ms)) {
         // A scope that the provider just refused is not requested again while the token lives.
-        return Ok(Decision::Serve(held.granted()?));
+        return Ok(Decision::Serve(held.to_granted()?));
     }
     match source {
         ApiTokenSource::RefreshToken if session.needs_sign_in => Err(TokenRefusal::RefusedBefore),

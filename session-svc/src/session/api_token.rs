@@ -111,7 +111,7 @@ impl ApiTokens {
 
 impl ApiToken {
     /// The token to return, unless the provider granted a smaller scope than requested.
-    pub(crate) fn granted(&self) -> Result<GrantedToken, TokenRefusal> {
+    pub(crate) fn to_granted(&self) -> Result<GrantedToken, TokenRefusal> {
         self.scope.check(&self.target.scopes)?;
         Ok(GrantedToken {
             access: self.access.clone(),

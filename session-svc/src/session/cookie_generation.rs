@@ -44,7 +44,7 @@ pub struct CookieGeneration {
 
 /// A generation as received in a cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShownGeneration {
+pub struct ReceivedGeneration {
     /// Its identifier.
     pub id: GenerationId,
     /// The generation it replaces.
@@ -53,7 +53,7 @@ pub struct ShownGeneration {
 
 /// The verdict on a received generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judged {
+pub enum GenerationVerdict {
     /// It is current, or was sent before another one replaced it.
     Good,
     /// It is current from now on.
@@ -74,17 +74,17 @@ impl CookieGeneration {
     }
 
     /// Judges a generation received now. A replaced one stays valid for `grace_ms`.
-    pub fn judge(&self, shown: &ShownGeneration, now_ms: u64, grace_ms: u64) -> Judged {
+    pub fn judge(&self, shown: &ReceivedGeneration, now_ms: u64, grace_ms: u64) -> GenerationVerdict {
         if shown.id == self.id {
-            return Judged::Good;
+            return GenerationVerdict::Good;
         }
         let in_grace = now_ms < self.since_ms.saturating_add(grace_ms);
         if shown.id != FIRST && shown.parent == self.id {
             // The grace of the earlier one is not over: requests with it may still arrive.
             if in_grace && self.id != FIRST {
-                return Judged::Good;
+                return GenerationVerdict::Good;
             }
-            return Judged::First(Self {
+            return GenerationVerdict::First(Self {
                 id: shown.id.clone(),
                 parent: shown.parent.clone(),
                 since_ms: now_ms,
@@ -93,15 +93,15 @@ impl CookieGeneration {
         }
         let is_beside = shown.id != FIRST && shown.parent == self.parent;
         if in_grace && (is_beside || shown.id == self.parent) {
-            Judged::Good
+            GenerationVerdict::Good
         } else if is_beside && !self.settled {
-            Judged::First(Self {
+            GenerationVerdict::First(Self {
                 id: shown.id.clone(),
                 settled: true,
                 ..self.clone()
             })
         } else {
-            Judged::Copy
+            GenerationVerdict::Copy
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn without_sid(list: Name) -> Name {
 }
 
 /// The names of marks and demands for a new session: by person, provider session and verified email.
-pub(crate) fn names_to_come<'a>(
+pub(crate) fn mark_names<'a>(
     issuer: &str,
     subject: &str,
     sids: impl Iterator<Item = &'a str>,
@@ -50,7 +50,7 @@ pub(crate) fn names_to_come<'a>(
 
 /// The sessions in a list.
 #[derive(Clone, Copy, Debug)]
-pub enum Whose<'a> {
+pub enum IndexKey<'a> {
     /// A person's: issuer and subject.
     Person(&'a str, &'a str),
     /// A provider session's: issuer and sid.
@@ -59,7 +59,7 @@ pub enum Whose<'a> {
     Email(&'a str, &'a str),
 }
 
-impl Whose<'_> {
+impl IndexKey<'_> {
     /// Name of the list.
     pub(crate) fn index(&self) -> Name {
         match self {

@@ -30,7 +30,7 @@ pub use api_token::{ApiTarget, ApiToken, ApiTokenSource, ApiTokens};
 pub use binding::{DeviceBinding, DeviceKey};
 pub use cause::Cause;
 pub use claims::Claims;
-pub use cookie_generation::{CookieGeneration, GenerationId, Judged, ShownGeneration};
+pub use cookie_generation::{CookieGeneration, GenerationId, GenerationVerdict, ReceivedGeneration};
 pub use device::Device;
 pub use id::{Handle, SessionId};
 pub use lifetime::Lifetime;

@@ -43,13 +43,13 @@ impl SignInDemand {
 
 impl Session {
     /// Adds a demand to the earlier one; false if nothing changes.
-    pub(crate) fn owe(&mut self, demand: &SignInDemand) -> bool {
-        let owed = match self.sign_in_demand.clone() {
+    pub(crate) fn add_sign_in_demand(&mut self, demand: &SignInDemand) -> bool {
+        let combined = match self.sign_in_demand.clone() {
             Some(known) => known.and(demand.clone()),
             None => demand.clone(),
         };
-        let is_new = self.sign_in_demand.as_ref() != Some(&owed);
-        self.sign_in_demand = Some(owed);
+        let is_new = self.sign_in_demand.as_ref() != Some(&combined);
+        self.sign_in_demand = Some(combined);
         is_new
     }
 }

@@ -68,14 +68,14 @@ impl Sessions {
             Decision::Refresh => self.refresh_and_request(session, target, waiting_caller).await,
         };
         match requested {
-            Ok(token) => Ok(token.granted()?),
+            Ok(token) => Ok(token.to_granted()?),
             Err(TokenRefreshError::ScopeRefused) => {
                 Err(TokenRefusal::InsufficientScope(target.scopes.clone()).into())
             }
             Err(error) if error.keeps_tokens() && !force => {
                 let held = session.tokens.api.get(target);
                 let held = held.filter(|held| self.now_ms() < held.access.expires_at_ms);
-                Ok(held.ok_or(error)?.granted()?)
+                Ok(held.ok_or(error)?.to_granted()?)
             }
             Err(error) => Err(error.into()),
         }

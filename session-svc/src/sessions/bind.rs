@@ -8,7 +8,7 @@ impl Sessions {
     /// Binds a session to a key once. The same key again changes nothing; another key fails with
     /// `BoundToAnotherKey`: otherwise the session's secret alone would be enough to replace the key.
     pub(crate) async fn bind(&self, handle: Handle, key: &DeviceKey) -> Result<Session, SessionsError> {
-        let session = self.keeper.load(handle).await?;
+        let session = self.session_store.load(handle).await?;
         let bound_at_ms = self.now_ms();
         let edit = |session: &mut Session| {
             if session.binding.is_some() {
@@ -21,7 +21,7 @@ impl Sessions {
             true
         };
         let (session, _) = self
-            .keeper
+            .session_store
             .edit(session, ChangeKind::Changed, Some(self.limits.max_bytes), edit)
             .await?;
         match &session.binding {

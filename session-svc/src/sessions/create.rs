@@ -7,13 +7,13 @@
 
 use std::time::Duration;
 
-use super::sign_in::Reserved;
+use super::sign_in::Reservation;
 use super::{OfflineTokens, Sessions, SessionsError};
-use crate::keeper::REQUEST_KEPT_MS;
-use crate::keeper::endings::MARK_KEPT_MS;
-use crate::keeper::sealed_notes::REQUEST;
 use crate::session::change::ChangeKind;
 use crate::session::{Cause, Session, SessionId, SessionValues, index};
+use crate::session_store::REQUEST_KEPT_MS;
+use crate::session_store::endings::MARK_KEPT_MS;
+use crate::session_store::sealed_notes::REQUEST;
 use crate::store::Inserted;
 
 /// Oldest time of receipt accepted. All marks since then are still stored, with a margin for the creation's
@@ -43,7 +43,7 @@ pub struct NewSession {
 
 /// A created session.
 #[derive(Debug)]
-pub struct Created {
+pub struct CreatedSession {
     /// Its secret ID.
     pub id: SessionId,
     /// The session.
@@ -71,20 +71,22 @@ impl NewSession {
 
 impl Sessions {
     /// Creates a session.
-    pub async fn create(&self, new: NewSession) -> Result<Created, SessionsError> {
-        let arrived_ms = self.keeper.now_ms();
+    pub async fn create(&self, new: NewSession) -> Result<CreatedSession, SessionsError> {
+        let arrived_ms = self.session_store.now_ms();
         new.judge_times(arrived_ms)?;
         let SessionValues { issuer, subject, .. } = &new.values;
         let sid = new.values.provider_sid.as_deref().into_iter();
-        let lists = self.keeper.lists_to_come(issuer, subject, sid, &new.values.user);
+        let lists = self
+            .session_store
+            .future_session_lists(issuer, subject, sid, &new.values.user);
         let before = async {
             match new.received_at_ms {
                 Some(_) => Ok(None),
-                None => self.keeper.marks(&lists).await.map(Some),
+                None => self.session_store.marks(&lists).await.map(Some),
             }
         };
-        let theft = self.keeper.noted_theft(issuer, subject);
-        let reserved = self.reserved(new.request.as_ref());
+        let theft = self.session_store.pending_theft_notice(issuer, subject);
+        let reserved = self.find_or_reserve(new.request.as_ref());
         let (before, theft, reserved) = tokio::join!(before, theft, reserved);
         let (before, reserved) = (before?, reserved?);
         // A failed read of thefts must not block the sign-in.
@@ -104,18 +106,20 @@ impl Sessions {
         let session = self.begin(&id, &new, theft);
         let session = self.insert(session, is_reserved).await?;
         // Checks the session's own mark: it may appear during the write, which can take two steps.
-        let ended_young = async { Ok(is_reserved && self.keeper.ended_young(session.handle).await?) };
+        let has_early_end_mark =
+            async { Ok(is_reserved && self.session_store.has_early_end_mark(session.handle).await?) };
         // Since the claim of the sign-in, or else the request's arrival: the provider's clock differs from
         // ours.
         let since_ms = new
             .received_at_ms
             .or(began_at_ms)
             .unwrap_or(arrived_ms.saturating_add(1));
-        let (ended_young, after) = tokio::try_join!(ended_young, self.keeper.marks(&lists))?;
+        let (has_early_end_mark, after) =
+            tokio::try_join!(has_early_end_mark, self.session_store.marks(&lists))?;
         let mut after = after.iter().flatten();
         let ended = after.any(|mark| mark.ends(subject, since_ms, before.as_deref()));
-        let ended = match (ended_young, ended) {
-            (true, _) => Some((Cause::Replaced, OfflineTokens::TakeBack)),
+        let ended = match (has_early_end_mark, ended) {
+            (true, _) => Some((Cause::Replaced, OfflineTokens::Revoke)),
             (false, true) => Some((Cause::BackChannelLogout, OfflineTokens::Keep)),
             (false, false) => None,
         };
@@ -123,18 +127,21 @@ impl Sessions {
             self.end(session.handle, None, cause, offline_tokens).await?;
             return Err(SessionsError::Missing);
         }
-        let session = self.with_what_it_owes(session).await?;
+        let session = self.with_unmet_demand(session).await?;
         if let Some(replaced) = new
             .replaces
             .as_ref()
             .map(SessionId::handle)
             .filter(|old| *old != session.handle)
         {
-            self.end(replaced, Some(&session), Cause::Replaced, OfflineTokens::TakeBack)
+            self.end(replaced, Some(&session), Cause::Replaced, OfflineTokens::Revoke)
                 .await?;
         }
         if let Some(theft_at_ms) = theft
-            && let Err(error) = self.keeper.told_theft(issuer, subject, theft_at_ms).await
+            && let Err(error) = self
+                .session_store
+                .confirm_theft_notice(issuer, subject, theft_at_ms)
+                .await
         {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(session = %session.handle, error, "the next sign-in reports a theft once more");
@@ -144,32 +151,35 @@ impl Sessions {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(session = %session.handle, error, "the session limit is not enforced until the user's next sign-in");
         }
-        Ok(Created { id, session })
+        Ok(CreatedSession { id, session })
     }
 
     /// Returns the session with the sign-in demand that it does not meet, if any. Fails if demands cannot be
     /// read: otherwise the session could bypass one.
-    async fn with_what_it_owes(&self, session: Session) -> Result<Session, SessionsError> {
+    async fn with_unmet_demand(&self, session: Session) -> Result<Session, SessionsError> {
         if !self.has_demands {
             return Ok(session);
         }
-        let Some(owed) = self.keeper.owed_sign_in(&session).await? else {
+        let Some(unmet) = self.session_store.unmet_demand(&session).await? else {
             return Ok(session);
         };
-        let owe = |session: &mut Session| session.owe(&owed);
-        let (session, _) = self.keeper.edit(session, ChangeKind::Changed, None, owe).await?;
+        let add_demand = |session: &mut Session| session.add_sign_in_demand(&unmet);
+        let (session, _) = self
+            .session_store
+            .edit(session, ChangeKind::Changed, None, add_demand)
+            .await?;
         Ok(session)
     }
 
     /// Returns the reservation of a request: the earlier one, or a new one that is stored.
-    async fn reserved(
+    async fn find_or_reserve(
         &self,
         request: Option<&(String, [u8; FINGERPRINT_BYTES])>,
-    ) -> Result<Option<Reserved>, SessionsError> {
+    ) -> Result<Option<Reservation>, SessionsError> {
         let Some((request_id, fingerprint)) = request else {
             return Ok(None);
         };
-        let ours = Reserved::new(self.random_id()?, *fingerprint, None);
+        let ours = Reservation::new(self.random_id()?, *fingerprint, None);
         let kept = Duration::from_millis(REQUEST_KEPT_MS);
         match self.reserve(request_id, &ours, kept).await? {
             None => Ok(Some(ours)),
@@ -182,19 +192,19 @@ impl Sessions {
     pub(super) async fn reserve(
         &self,
         request_id: &str,
-        reserved: &Reserved,
+        reserved: &Reservation,
         kept: Duration,
-    ) -> Result<Option<Reserved>, SessionsError> {
+    ) -> Result<Option<Reservation>, SessionsError> {
         let name = index::hashed(&[REQUEST.as_bytes(), request_id.as_bytes()]);
         let sealed = self
-            .keeper
+            .session_store
             .vault()
             .seal_note(REQUEST, name, &reserved.to_note())?;
-        let Some(before) = self.keeper.store().remember(name, &sealed, kept).await? else {
+        let Some(before) = self.session_store.store().remember(name, &sealed, kept).await? else {
             return Ok(None);
         };
-        let note = self.keeper.vault().open_note(REQUEST, name, &before)?;
-        Reserved::from_note(&note)
+        let note = self.session_store.vault().open_note(REQUEST, name, &before)?;
+        Reservation::from_note(&note)
             .map(Some)
             .ok_or(SessionsError::Internal)
     }
@@ -203,24 +213,30 @@ impl Sessions {
     /// returns the session of an earlier call, and fails if that session has ended.
     async fn insert(&self, mut session: Session, may_be_repeated: bool) -> Result<Session, SessionsError> {
         let max_bytes = self.limits.max_bytes;
-        let inserted = match self.keeper.insert(&session, max_bytes, may_be_repeated).await {
+        let inserted = match self
+            .session_store
+            .insert(&session, max_bytes, may_be_repeated)
+            .await
+        {
             // The ID token repeats the claims; otherwise it serves only as the hint at sign-out.
             Err(SessionsError::TooLarge { .. }) if session.tokens.id_token.take().is_some() => {
                 tracing::warn!(
                     session = %session.handle,
                     "the session is too large with its ID token and is kept without it"
                 );
-                self.keeper.insert(&session, max_bytes, may_be_repeated).await?
+                self.session_store
+                    .insert(&session, max_bytes, may_be_repeated)
+                    .await?
             }
             inserted => inserted?,
         };
         match inserted {
             Inserted::Done => Ok(session),
-            Inserted::Taken if may_be_repeated => self.keeper.load(session.handle).await,
+            Inserted::Taken if may_be_repeated => self.session_store.load(session.handle).await,
             // 128 random bits do not repeat.
             Inserted::Taken => Err(SessionsError::Internal),
             Inserted::Barred => {
-                self.refresher.take_back(&session).await;
+                self.refresher.revoke_tokens(&session).await;
                 Err(SessionsError::Missing)
             }
         }
@@ -231,7 +247,7 @@ impl Sessions {
     }
 
     fn begin(&self, id: &SessionId, new: &NewSession, theft_at_ms: Option<u64>) -> Session {
-        let now_ms = self.keeper.now_ms();
+        let now_ms = self.session_store.now_ms();
         let mut values = new.values.clone();
         values.created_at_ms = new.received_at_ms.map_or(now_ms, |at_ms| at_ms.min(now_ms));
         values.rolled_at_ms = now_ms;

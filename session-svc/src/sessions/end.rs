@@ -11,12 +11,12 @@ use tokio::time::Instant;
 
 use super::permits::permit;
 use super::{Sessions, SessionsError};
-use crate::keeper::listed::PAGE_BYTES;
-use crate::keeper::{Removed, Shown};
 use crate::session::change::SessionEnding;
-use crate::session::index::Whose;
+use crate::session::index::IndexKey;
 use crate::session::{Cause, Handle, Session};
-use crate::store::{Entry, StoreError};
+use crate::session_store::listed::PAGE_BYTES;
+use crate::session_store::{ListedSession, Removal};
+use crate::store::{IndexEntry, StoreError};
 
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
@@ -42,19 +42,19 @@ pub struct EndAll {
     /// Skips sessions that are just being created, and writes nothing if there is nothing to end.
     pub existing_only: bool,
     /// The single-use token that orders this ending.
-    pub once: Option<Once>,
+    pub once: Option<SingleUseOrder>,
     /// How long ago the caller received the order, in ms: sessions created since then stay. `None` ends all.
-    pub told_ago_ms: Option<u64>,
+    pub order_age_ms: Option<u64>,
     /// How long the caller waits, if known.
     pub answer_by: Option<Instant>,
 }
 
 impl EndAll {
     /// The list to end; `None` if the order names no person and no provider session.
-    fn whose(&self) -> Option<Whose<'_>> {
+    fn index_key(&self) -> Option<IndexKey<'_>> {
         match (&self.provider_sid, &self.subject) {
-            (Some(sid), _) => Some(Whose::ProviderSession(&self.issuer, sid)),
-            (None, Some(subject)) => Some(Whose::Person(&self.issuer, subject)),
+            (Some(sid), _) => Some(IndexKey::ProviderSession(&self.issuer, sid)),
+            (None, Some(subject)) => Some(IndexKey::Person(&self.issuer, subject)),
             (None, None) => None,
         }
     }
@@ -62,7 +62,7 @@ impl EndAll {
 
 /// A single-use order to end sessions, such as a logout token.
 #[derive(Clone, Debug)]
-pub struct Once {
+pub struct SingleUseOrder {
     /// Its identifier at the issuer.
     pub id: String,
     /// When its note may be removed, in milliseconds since the Unix epoch.
@@ -78,14 +78,14 @@ pub enum OfflineTokens {
     /// section 2.7).
     Keep,
     /// It is revoked like any other.
-    TakeBack,
+    Revoke,
 }
 
 impl OfflineTokens {
     /// The caller's choice.
     #[must_use]
     pub(crate) fn kept_if(keep: bool) -> Self {
-        if keep { Self::Keep } else { Self::TakeBack }
+        if keep { Self::Keep } else { Self::Revoke }
     }
 }
 
@@ -107,8 +107,8 @@ impl EndingTime {
 /// Pages of a list whose sessions end.
 pub(super) struct EndingPages<'a> {
     sessions: &'a Sessions,
-    whose: Whose<'a>,
-    after: Option<Entry>,
+    index_key: IndexKey<'a>,
+    after: Option<IndexEntry>,
     is_over: bool,
     is_confirmed: bool,
 }
@@ -116,14 +116,16 @@ pub(super) struct EndingPages<'a> {
 impl EndingPages<'_> {
     /// Returns the next page, with a permit to hold it in memory. No state is kept between pages, so
     /// concurrent changes and repeated calls do no harm.
-    pub(super) async fn next(&mut self) -> Result<Option<(OwnedSemaphorePermit, Vec<Shown>)>, SessionsError> {
+    pub(super) async fn next(
+        &mut self,
+    ) -> Result<Option<(OwnedSemaphorePermit, Vec<ListedSession>)>, SessionsError> {
         if self.is_over {
             return Ok(None);
         }
         let permit = permit(&self.sessions.endings).await?;
-        let keeper = &self.sessions.keeper;
-        let (listed, next) = keeper
-            .list(self.whose, self.after.as_ref(), PAGE, &mut PAGE_BYTES.clone())
+        let session_store = &self.sessions.session_store;
+        let (listed, next) = session_store
+            .list(self.index_key, self.after.as_ref(), PAGE, &mut PAGE_BYTES.clone())
             .await?;
         self.is_over = next.is_none();
         self.after = next;
@@ -151,16 +153,16 @@ impl Sessions {
         handle: Handle,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<Removed, SessionsError> {
+    ) -> Result<Removal, SessionsError> {
         let ended = self.end(handle, None, cause, offline_tokens).await?;
         self.confirm(&[handle]).await?;
         Ok(ended)
     }
 
-    pub(super) fn ending_pages<'a>(&'a self, whose: Whose<'a>) -> EndingPages<'a> {
+    pub(super) fn ending_pages<'a>(&'a self, index_key: IndexKey<'a>) -> EndingPages<'a> {
         EndingPages {
             sessions: self,
-            whose,
+            index_key,
             after: None,
             is_over: false,
             is_confirmed: false,
@@ -170,7 +172,7 @@ impl Sessions {
     /// Fails if a failover might restore these ended sessions; without handles, any. Also needed when nothing
     /// ended: the call may repeat one that failed here. False if the store needs no confirmation.
     pub(super) async fn confirm(&self, handles: &[Handle]) -> Result<bool, SessionsError> {
-        Ok(self.keeper.store().confirm_removed(handles).await?)
+        Ok(self.session_store.store().confirm_removed(handles).await?)
     }
 
     /// Ends all matching sessions and returns their number. A provider session of another person than the
@@ -180,10 +182,10 @@ impl Sessions {
     /// A single-use order counts as used after the work is done. A failed call can be repeated. A call that
     /// cannot note the use fails.
     pub async fn end_all(&self, all: &EndAll) -> Result<u32, SessionsError> {
-        let told_ago_ms = all.told_ago_ms.unwrap_or_default();
+        let order_age_ms = all.order_age_ms.unwrap_or_default();
         let ending = EndingTime {
-            at_ms: self.keeper.now_ms().saturating_sub(told_ago_ms),
-            ends_since: all.told_ago_ms.is_none(),
+            at_ms: self.session_store.now_ms().saturating_sub(order_age_ms),
+            ends_since: all.order_age_ms.is_none(),
         };
         let Some(once) = &all.once else {
             return self.end_since(all, ending).await;
@@ -217,11 +219,11 @@ impl Sessions {
         let (Some(subject), Some(sid)) = (&all.subject, &all.provider_sid) else {
             return Ok(());
         };
-        let whose = Whose::ProviderSession(&all.issuer, sid);
+        let index_key = IndexKey::ProviderSession(&all.issuer, sid);
         let _permit = permit(&self.endings).await?;
         let (listed, _) = self
-            .keeper
-            .list(whose, None, PAGE, &mut PAGE_BYTES.clone())
+            .session_store
+            .list(index_key, None, PAGE, &mut PAGE_BYTES.clone())
             .await?;
         if listed.iter().any(|one| !one.is_of(&all.issuer, subject)) {
             return Err(SessionsError::Invalid {
@@ -233,10 +235,10 @@ impl Sessions {
     }
 
     async fn leave_mark(&self, all: &EndAll, ending: EndingTime) -> Result<(), SessionsError> {
-        if let (Some(whose), false) = (all.whose(), all.existing_only) {
-            let marked = self
-                .keeper
-                .mark_ended(whose.index(), all.subject.as_deref(), ending.at_ms);
+        if let (Some(index_key), false) = (all.index_key(), all.existing_only) {
+            let marked =
+                self.session_store
+                    .mark_ended(index_key.index(), all.subject.as_deref(), ending.at_ms);
             marked.await?;
         }
         Ok(())
@@ -254,14 +256,15 @@ impl Sessions {
             sessions.leave_mark(&all, ending).await?;
             sessions.end_listed(&all, ending).await.map(|_count| ())
         };
-        self.keeper.make_up("the mark of an ending", context, end);
+        self.session_store
+            .retry_later("the mark of an ending", context, end);
     }
 
     async fn end_listed(&self, all: &EndAll, ending: EndingTime) -> Result<u32, SessionsError> {
-        let Some(whose) = all.whose() else {
+        let Some(index_key) = all.index_key() else {
             return Ok(0);
         };
-        let concerned = |one: &Shown| {
+        let concerned = |one: &ListedSession| {
             Some(one.handle()) != all.except
                 && ending.concerns(one.created_at_ms())
                 && all
@@ -270,7 +273,7 @@ impl Sessions {
                     .is_none_or(|subject| one.is_of(&all.issuer, subject))
         };
         let mut count: u32 = 0;
-        let mut pages = self.ending_pages(whose);
+        let mut pages = self.ending_pages(index_key);
         while let Some((_permit, page)) = pages.next().await? {
             let mut handles = Vec::new();
             for one in page.into_iter().filter(concerned) {
@@ -290,10 +293,10 @@ impl Sessions {
         replaced_by: Option<&Session>,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<Removed, SessionsError> {
-        match self.keeper.find(handle).await? {
+    ) -> Result<Removal, SessionsError> {
+        match self.session_store.find(handle).await? {
             Some(seen) => self.end_seen(&seen, replaced_by, cause, offline_tokens).await,
-            None => Ok(Removed::Nothing),
+            None => Ok(Removal::Nothing),
         }
     }
 
@@ -302,17 +305,17 @@ impl Sessions {
     /// section 2.1), which may also back the new session.
     pub(super) async fn end_seen(
         &self,
-        seen: &Shown,
+        seen: &ListedSession,
         replaced_by: Option<&Session>,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<Removed, SessionsError> {
+    ) -> Result<Removal, SessionsError> {
         let Some(session) = seen.session() else {
-            return self.keeper.remove_seen(seen.handle(), None, cause).await;
+            return self.session_store.remove_seen(seen.handle(), None, cause).await;
         };
         let revokes = match replaced_by {
             Some(by) => (&session.issuer, &session.subject) != (&by.issuer, &by.subject),
-            None => offline_tokens == OfflineTokens::TakeBack || !session.tokens.scope.is_offline(),
+            None => offline_tokens == OfflineTokens::Revoke || !session.tokens.scope.is_offline(),
         };
         let now_ms = self.now_ms();
         let tokens = if revokes && session.is_valid(self.lifetime(), now_ms) {
@@ -326,7 +329,7 @@ impl Sessions {
             replaced_by,
         };
         self.refresher
-            .end(&self.keeper, ending, tokens, Duration::ZERO)
+            .end(&self.session_store, ending, tokens, Duration::ZERO)
             .await
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::{OfflineTokens, Sessions, SessionsError};
-use crate::keeper::listed::READ_AT_ONCE;
-use crate::session::index::Whose;
+use crate::session::index::IndexKey;
 use crate::session::{Cause, Name, Session};
-use crate::store::{Entry, StoreError};
+use crate::session_store::listed::READ_AT_ONCE;
+use crate::store::{IndexEntry, StoreError};
 
 /// Entries read above the limit when the limit is enforced.
 const LOOKED_BEYOND: usize = 1_000;
@@ -32,14 +32,14 @@ impl Sessions {
         if limit == 0 {
             return Ok(());
         }
-        let whose = Whose::Person(&session.issuer, &session.subject);
-        let index = whose.index();
+        let index_key = IndexKey::Person(&session.issuer, &session.subject);
+        let index = index_key.index();
         let most = limit.saturating_add(LOOKED_BEYOND);
         let Ok(entries) = timeout(LOOK_TIMEOUT, self.entries(index, most)).await else {
             let source = "the sessions of a person were not listed in time".into();
             return Err(StoreError::Unavailable(source).into());
         };
-        let mut entries: Vec<Entry> = entries?;
+        let mut entries: Vec<IndexEntry> = entries?;
         entries.sort_unstable_by(|one, other| {
             (other.created_at_ms, &other.name).cmp(&(one.created_at_ms, &one.name))
         });
@@ -49,13 +49,15 @@ impl Sessions {
         }
         let (mut there, mut listed) = (Vec::new(), Vec::new());
         for part in entries.chunks(READ_AT_ONCE) {
-            self.keeper.read_listed(whose, part, &mut listed).await?;
+            self.session_store
+                .read_listed(index_key, part, &mut listed)
+                .await?;
             there.extend(listed.drain(..).map(|found| found.handle()));
         }
         let kept = limit.max(there.len().saturating_sub(ENDED_AT_ONCE));
         for old in there.into_iter().skip(kept) {
             if old != session.handle {
-                self.end(old, None, Cause::SessionLimit, OfflineTokens::TakeBack)
+                self.end(old, None, Cause::SessionLimit, OfflineTokens::Revoke)
                     .await?;
             }
         }
@@ -63,11 +65,15 @@ impl Sessions {
     }
 
     /// Returns at most `most` entries of a list, the newest first.
-    async fn entries(&self, index: Name, most: usize) -> Result<Vec<Entry>, SessionsError> {
+    async fn entries(&self, index: Name, most: usize) -> Result<Vec<IndexEntry>, SessionsError> {
         let (mut entries, mut after) = (Vec::new(), None);
         while entries.len() < most {
             let rest = most - entries.len();
-            let listing = self.keeper.store().list(index, after.as_ref(), rest).await?;
+            let listing = self
+                .session_store
+                .store()
+                .list(index, after.as_ref(), rest)
+                .await?;
             entries.extend(listing.entries);
             after = listing.next;
             if after.is_none() {

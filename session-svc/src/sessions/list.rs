@@ -9,11 +9,11 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::permits::permit;
 use super::{Sessions, SessionsError};
-use crate::keeper::Shown;
-use crate::keeper::listed::PAGE_BYTES;
 use crate::session::Name;
-use crate::session::index::Whose;
-use crate::store::Entry;
+use crate::session::index::IndexKey;
+use crate::session_store::ListedSession;
+use crate::session_store::listed::PAGE_BYTES;
+use crate::store::IndexEntry;
 
 /// Separates page tokens from all other sealed values.
 const PURPOSE: &str = "page";
@@ -26,7 +26,7 @@ const MAX_READS: usize = 8;
 #[derive(Debug)]
 pub struct Page {
     /// The sessions, the newest first.
-    pub sessions: Vec<Shown>,
+    pub sessions: Vec<ListedSession>,
     /// The token of the next page; empty on the last.
     pub next_page_token: String,
     /// Held as long as the page is in memory.
@@ -42,18 +42,21 @@ impl Sessions {
         size: usize,
         page_token: &str,
     ) -> Result<Page, SessionsError> {
-        let whose = Whose::Person(issuer, subject);
-        let index = whose.index();
+        let index_key = IndexKey::Person(issuer, subject);
+        let index = index_key.index();
         let mut after = if page_token.is_empty() {
             None
         } else {
             Some(self.read_token(index, page_token)?)
         };
         let permit = permit(&self.pages).await?;
-        let (mut sessions, mut budget): (Vec<Shown>, usize) = (Vec::new(), PAGE_BYTES);
+        let (mut sessions, mut budget): (Vec<ListedSession>, usize) = (Vec::new(), PAGE_BYTES);
         for _ in 0..MAX_READS {
             let rest = size.saturating_sub(sessions.len());
-            let (found, next) = self.keeper.list(whose, after.as_ref(), rest, &mut budget).await?;
+            let (found, next) = self
+                .session_store
+                .list(index_key, after.as_ref(), rest, &mut budget)
+                .await?;
             sessions.extend(found);
             after = next;
             if after.is_none() || sessions.len() >= size || budget == 0 {
@@ -71,20 +74,27 @@ impl Sessions {
         })
     }
 
-    fn write_token(&self, index: Name, entry: &Entry) -> Result<String, SessionsError> {
-        let sealed = self.keeper.vault().seal_note(PURPOSE, index, &entry.to_bytes())?;
+    fn write_token(&self, index: Name, entry: &IndexEntry) -> Result<String, SessionsError> {
+        let sealed = self
+            .session_store
+            .vault()
+            .seal_note(PURPOSE, index, &entry.to_bytes())?;
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    fn read_token(&self, index: Name, token: &str) -> Result<Entry, SessionsError> {
+    fn read_token(&self, index: Name, token: &str) -> Result<IndexEntry, SessionsError> {
         let wrong = SessionsError::Invalid {
             field: "page_token",
             problem: "not a page token of this list",
         };
         let read = || {
             let sealed = URL_SAFE_NO_PAD.decode(token).ok()?;
-            let note = self.keeper.vault().open_note(PURPOSE, index, &sealed).ok()?;
-            Entry::from_bytes(&note)
+            let note = self
+                .session_store
+                .vault()
+                .open_note(PURPOSE, index, &sealed)
+                .ok()?;
+            IndexEntry::from_bytes(&note)
         };
         read().ok_or(wrong)
     }

@@ -11,12 +11,12 @@ use std::time::Duration;
 use prost::Message as _;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::end::{EndingTime, Once};
+use super::end::{EndingTime, SingleUseOrder};
 use super::{Sessions, SessionsError};
-use crate::keeper::SealError;
-use crate::keeper::endings::MARK_KEPT_MS;
-use crate::keeper::sealed_notes::ONCE;
 use crate::session::{Name, index};
+use crate::session_store::SealError;
+use crate::session_store::endings::MARK_KEPT_MS;
+use crate::session_store::sealed_notes::ONCE;
 use crate::store::{Record, StoreError};
 
 /// How long a use is remembered at most: a day, more than the lifetime of any logout token.
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// The stored note of a single-use order.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct OnceNote {
+pub(super) struct SingleUseNote {
     /// When it arrived first, in milliseconds since the Unix epoch.
     #[prost(uint64, tag = "1")]
     pub(super) arrived_at_ms: u64,
@@ -41,10 +41,10 @@ pub(super) struct OnceNote {
 
 /// A use of a single-use order.
 #[derive(Clone)]
-pub(super) struct Use {
+pub(super) struct SingleUse {
     pub(super) name: Name,
     /// The note to store after the use.
-    pub(super) note: OnceNote,
+    pub(super) note: SingleUseNote,
     pub(super) kept_ms: u64,
 }
 
@@ -53,17 +53,17 @@ impl Sessions {
     pub(super) fn begin_use(
         &self,
         issuer: &str,
-        once: &Once,
+        once: &SingleUseOrder,
         ending: EndingTime,
-    ) -> Result<Use, SessionsError> {
+    ) -> Result<SingleUse, SessionsError> {
         let used_by = match &once.request_id {
             Some(request_id) => request_id.clone(),
             None => self.random_id()?.handle().to_string(),
         };
-        let left_ms = once.until_ms.saturating_sub(self.keeper.now_ms());
-        Ok(Use {
+        let left_ms = once.until_ms.saturating_sub(self.session_store.now_ms());
+        Ok(SingleUse {
             name: index::hashed(&[b"once", issuer.as_bytes(), once.id.as_bytes()]),
-            note: OnceNote {
+            note: SingleUseNote {
                 arrived_at_ms: ending.at_ms,
                 used_by,
             },
@@ -75,7 +75,7 @@ impl Sessions {
     /// if this request has used it, `RequestIdReused` if another one has.
     pub(super) async fn first_use(
         &self,
-        using: &Use,
+        using: &SingleUse,
         ending: EndingTime,
     ) -> Result<Option<EndingTime>, SessionsError> {
         let known = self.note_arrival(using.name, ending.at_ms, using.kept_ms).await;
@@ -97,35 +97,43 @@ impl Sessions {
         name: Name,
         arrived_at_ms: u64,
         kept_ms: u64,
-    ) -> Result<Option<OnceNote>, SessionsError> {
-        let note = OnceNote {
+    ) -> Result<Option<SingleUseNote>, SessionsError> {
+        let note = SingleUseNote {
             arrived_at_ms,
             used_by: String::new(),
         };
         let note = note.encode_to_vec();
-        match self.keeper.write_note(ONCE, name, &note, kept_ms, |_| None).await {
+        match self
+            .session_store
+            .write_note(ONCE, name, &note, kept_ms, |_| None)
+            .await
+        {
             Err(SessionsError::Store(StoreError::Full)) => Ok(None),
             known => Ok(known?.map(|record| self.open_once(&record)).transpose()?),
         }
     }
 
     /// Reads the note of a single-use order; `None` if it never arrived.
-    pub(super) async fn once_note(&self, name: Name) -> Result<Option<OnceNote>, SessionsError> {
-        let record = self.keeper.store().load(name).await?;
+    pub(super) async fn once_note(&self, name: Name) -> Result<Option<SingleUseNote>, SessionsError> {
+        let record = self.session_store.store().load(name).await?;
         Ok(record.map(|record| self.open_once(&record)).transpose()?)
     }
 
-    fn open_once(&self, record: &Record) -> Result<OnceNote, SealError> {
+    fn open_once(&self, record: &Record) -> Result<SingleUseNote, SealError> {
         let note = self
-            .keeper
+            .session_store
             .vault()
             .open_note(ONCE, record.name, &record.payload)?;
-        OnceNote::decode(note.as_slice()).map_err(|error| SealError::Malformed(error.into()))
+        SingleUseNote::decode(note.as_slice()).map_err(|error| SealError::Malformed(error.into()))
     }
 
     /// Notes the use: `RequestIdReused` if another request used the order first. If the store is full, the
     /// note is written later. A caller that received an error may use the order again.
-    pub(super) async fn note_use(&self, using: Use, answer_by: Option<Instant>) -> Result<(), SessionsError> {
+    pub(super) async fn note_use(
+        &self,
+        using: SingleUse,
+        answer_by: Option<Instant>,
+    ) -> Result<(), SessionsError> {
         let until = answer_by.unwrap_or_else(|| Instant::now() + SETTLE);
         let noted = async {
             loop {
@@ -150,14 +158,14 @@ impl Sessions {
 
     /// Notes the use or the arrival, unless another request has used the order. The note receives a new
     /// version, so the store rejects a delayed write of an earlier try.
-    pub(super) async fn write_once(&self, using: &Use, is_used: bool) -> Result<(), SessionsError> {
+    pub(super) async fn write_once(&self, using: &SingleUse, is_used: bool) -> Result<(), SessionsError> {
         let note = |arrived_at_ms| {
             let used_by = if is_used {
                 using.note.used_by.clone()
             } else {
                 String::new()
             };
-            let note = OnceNote {
+            let note = SingleUseNote {
                 arrived_at_ms,
                 used_by,
             };
@@ -171,7 +179,7 @@ impl Sessions {
         };
         let first = note(arrived_at_ms);
         let other = self
-            .keeper
+            .session_store
             .write_note(ONCE, using.name, &first, using.kept_ms, merge);
         match other.await? {
             None => Ok(()),
@@ -181,14 +189,14 @@ impl Sessions {
 
     /// Retries a note in the background. Even a late arrival note protects sessions created meanwhile from a
     /// repeated ending.
-    fn note_later(&self, using: &Use, is_used: bool) {
+    fn note_later(&self, using: &SingleUse, is_used: bool) {
         let (what, context) = ("the use of a one-time ID", (self.clone(), using.clone()));
-        let write = move |(sessions, using): (Self, Use)| async move {
+        let write = move |(sessions, using): (Self, SingleUse)| async move {
             match sessions.write_once(&using, is_used).await {
                 Err(SessionsError::RequestIdReused) => Ok(()),
                 noted => noted,
             }
         };
-        self.keeper.make_up(what, context, write);
+        self.session_store.retry_later(what, context, write);
     }
 }

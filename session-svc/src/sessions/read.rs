@@ -7,7 +7,7 @@ use crate::session::{Device, Handle, Session};
 impl Sessions {
     /// Reads a session without extending it.
     pub async fn get(&self, handle: Handle) -> Result<Session, SessionsError> {
-        self.keeper.load(handle).await
+        self.session_store.load(handle).await
     }
 
     /// Reads several sessions in one round trip to the store, in the order of their handles. Each is opened
@@ -16,14 +16,15 @@ impl Sessions {
         &self,
         handles: &[Handle],
     ) -> Result<impl Iterator<Item = Result<Session, SessionsError>> + use<'_>, SessionsError> {
-        self.keeper.load_many(handles).await
+        self.session_store.load_many(handles).await
     }
 
     /// Whether `roll` would do more than read the session again: extend it, or refresh tokens that expire
     /// soon.
     pub(crate) fn roll_is_due(&self, session: &Session) -> bool {
-        let lifetime = self.keeper.lifetime();
-        lifetime.roll_is_due(session.rolled_at_ms, self.keeper.now_ms()) || self.revalidation_is_due(session)
+        let lifetime = self.session_store.lifetime();
+        lifetime.roll_is_due(session.rolled_at_ms, self.session_store.now_ms())
+            || self.revalidation_is_due(session)
     }
 
     /// Reads a session for its browser and extends it if a write is due; also returns whether the idle
@@ -35,16 +36,16 @@ impl Sessions {
         device: Option<Device>,
         caller: &str,
     ) -> Result<(Session, bool), SessionsError> {
-        let session = self.keeper.load(handle).await?;
+        let session = self.session_store.load(handle).await?;
         self.revalidate(&session, caller);
-        let lifetime = *self.keeper.lifetime();
-        let now_ms = self.keeper.now_ms();
+        let lifetime = *self.session_store.lifetime();
+        let now_ms = self.session_store.now_ms();
         if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {
             return Ok((session, false));
         }
         let before_ms = session.expires_at_ms(&lifetime);
         let written = self
-            .keeper
+            .session_store
             .edit(session.clone(), ChangeKind::Rolled, None, |session| {
                 if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {
                     return false;

@@ -2,8 +2,8 @@
 
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::session::change::ChangeKind;
-use crate::session::cookie_generation::Judged;
-use crate::session::{Cause, CookieGeneration, Handle, Session, ShownGeneration};
+use crate::session::cookie_generation::GenerationVerdict;
+use crate::session::{Cause, CookieGeneration, Handle, ReceivedGeneration, Session};
 use crate::store::StoreError;
 
 impl Sessions {
@@ -12,27 +12,27 @@ impl Sessions {
     pub(crate) async fn rotate_cookie(
         &self,
         handle: Handle,
-        shown: &ShownGeneration,
+        shown: &ReceivedGeneration,
         grace_ms: u64,
     ) -> Result<Session, SessionsError> {
-        let session = self.keeper.load(handle).await?;
-        let now_ms = self.keeper.now_ms();
+        let session = self.session_store.load(handle).await?;
+        let now_ms = self.session_store.now_ms();
         let mut is_copy = false;
         let edit = |session: &mut Session| {
             let first = || CookieGeneration::first(session.created_at_ms);
             let counts = session.cookie_generation.clone().unwrap_or_else(first);
             let judged = counts.judge(shown, now_ms, grace_ms);
-            is_copy = judged == Judged::Copy;
+            is_copy = judged == GenerationVerdict::Copy;
             match judged {
-                Judged::Good | Judged::Copy => false,
-                Judged::First(next) => {
+                GenerationVerdict::Good | GenerationVerdict::Copy => false,
+                GenerationVerdict::First(next) => {
                     session.cookie_generation = Some(next);
                     true
                 }
             }
         };
         let edited = self
-            .keeper
+            .session_store
             .edit(session.clone(), ChangeKind::Changed, None, edit)
             .await;
         let session = match edited {
@@ -48,10 +48,14 @@ impl Sessions {
             return Ok(session);
         }
         tracing::warn!(session = %handle, "a copy of a session's cookie was used: the session ends");
-        if let Err(error) = self.keeper.note_theft(&session.issuer, &session.subject).await {
+        if let Err(error) = self
+            .session_store
+            .note_theft(&session.issuer, &session.subject)
+            .await
+        {
             tracing::warn!(session = %handle, error = &error as &dyn std::error::Error, "a theft could not be noted: the user is not told");
         }
-        self.end_session(handle, Cause::Theft, OfflineTokens::TakeBack)
+        self.end_session(handle, Cause::Theft, OfflineTokens::Revoke)
             .await?;
         Err(SessionsError::Missing)
     }

@@ -13,13 +13,13 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::end::REPLICAS_APART_MS;
-use super::once::{OnceNote, Use};
+use super::once::{SingleUse, SingleUseNote};
 use super::{OfflineTokens, Sessions, SessionsError};
-use crate::keeper::Shown;
-use crate::keeper::endings::MARK_KEPT_MS;
 use crate::session::change::ChangeKind;
-use crate::session::index::{self, Whose};
+use crate::session::index::{self, IndexKey};
 use crate::session::{Cause, Handle, Name, Session, SignInDemand};
+use crate::session_store::ListedSession;
+use crate::session_store::endings::MARK_KEPT_MS;
 use crate::store::StoreError;
 
 /// How far the transmitter's clock may differ from the store's, in milliseconds. Applied only if the
@@ -78,13 +78,13 @@ struct EventProgress {
 
 impl Selector {
     /// The list to search; `None` if the selector is empty.
-    fn whose<'a>(&'a self, issuer: &'a str) -> Option<Whose<'a>> {
+    fn index_key<'a>(&'a self, issuer: &'a str) -> Option<IndexKey<'a>> {
         self.person(issuer).or_else(|| self.provider_session(issuer))
     }
 
     /// The lists that mark future sessions. For a person with a provider session: that session's list, and
     /// the person's sessions without a `sid`.
-    fn lists_to_come(&self, issuer: &str) -> Vec<Name> {
+    fn future_session_lists(&self, issuer: &str) -> Vec<Name> {
         let person = self.person(issuer).map(|person| person.index());
         match self.provider_session(issuer) {
             Some(named) => {
@@ -95,17 +95,17 @@ impl Selector {
         }
     }
 
-    fn person<'a>(&'a self, issuer: &'a str) -> Option<Whose<'a>> {
+    fn person<'a>(&'a self, issuer: &'a str) -> Option<IndexKey<'a>> {
         let subject = self.subject.as_ref();
-        let by_email = || self.email.as_ref().map(|email| Whose::Email(issuer, email));
+        let by_email = || self.email.as_ref().map(|email| IndexKey::Email(issuer, email));
         subject
-            .map(|subject| Whose::Person(issuer, subject))
+            .map(|subject| IndexKey::Person(issuer, subject))
             .or_else(by_email)
     }
 
-    fn provider_session<'a>(&'a self, issuer: &'a str) -> Option<Whose<'a>> {
+    fn provider_session<'a>(&'a self, issuer: &'a str) -> Option<IndexKey<'a>> {
         let sid = self.sid.as_ref();
-        sid.map(|sid| Whose::ProviderSession(issuer, sid))
+        sid.map(|sid| IndexKey::ProviderSession(issuer, sid))
     }
 
     /// Whether a session of the list matches: its `sid` must match too if the selector names one.
@@ -120,11 +120,13 @@ impl Selector {
 
 impl EventOrder {
     /// Whether a session of the selector's list is affected.
-    fn concerns(&self, selector: &Selector, one: &Shown) -> bool {
+    fn concerns(&self, selector: &Selector, one: &ListedSession) -> bool {
         let (created_at_ms, indexes) = match one {
-            Shown::Session(session) => return selector.selects(session) && self.is_after_sign_in(session),
+            ListedSession::Session(session) => {
+                return selector.selects(session) && self.is_after_sign_in(session);
+            }
             // Only its lists are known.
-            Shown::Unreadable {
+            ListedSession::Unreadable {
                 created_at_ms,
                 indexes,
                 ..
@@ -184,7 +186,7 @@ impl Sessions {
         if known.as_ref().is_some_and(|known| !known.used_by.is_empty()) {
             return Ok(None);
         }
-        let is_full = match self.reach_those_to_come(order).await {
+        let is_full = match self.mark_future_sessions(order).await {
             // Act first: changes to existing sessions always fit.
             Err(SessionsError::Store(StoreError::Full)) => true,
             reached => {
@@ -209,7 +211,7 @@ impl Sessions {
     }
 
     /// Marks sessions that are just being created. A demand also marks all that begin without a new sign-in.
-    async fn reach_those_to_come(&self, order: &EventOrder) -> Result<(), SessionsError> {
+    async fn mark_future_sessions(&self, order: &EventOrder) -> Result<(), SessionsError> {
         let now_ms = self.now_ms();
         let ended_at_ms = order
             .occurred_at_ms
@@ -218,14 +220,14 @@ impl Sessions {
         let is_recent = ended_at_ms.saturating_add(MARK_KEPT_MS) > now_ms;
         for selector in &order.subjects {
             let subject = selector.subject.as_deref();
-            for list in selector.lists_to_come(&order.provider) {
+            for list in selector.future_session_lists(&order.provider) {
                 match &order.action {
                     EventAction::End if is_recent => {
-                        self.keeper.mark_ended(list, subject, ended_at_ms).await?;
+                        self.session_store.mark_ended(list, subject, ended_at_ms).await?;
                     }
                     EventAction::DemandSignIn(acr) => {
                         let demand = order.demand(acr.as_ref(), now_ms);
-                        self.keeper.demand_sign_in(list, &demand).await?;
+                        self.session_store.demand_sign_in(list, &demand).await?;
                     }
                     EventAction::End | EventAction::RefreshClaims(_) | EventAction::Note => {}
                 }
@@ -240,11 +242,11 @@ impl Sessions {
         selector: &Selector,
         progress: &mut EventProgress,
     ) -> Result<(), SessionsError> {
-        let Some(whose) = selector.whose(&order.provider) else {
+        let Some(index_key) = selector.index_key(&order.provider) else {
             return Ok(());
         };
         let ends = order.action == EventAction::End;
-        let mut pages = self.ending_pages(whose);
+        let mut pages = self.ending_pages(index_key);
         while let Some((_permit, page)) = pages.next().await? {
             let mut handles = Vec::new();
             for one in page {
@@ -280,17 +282,18 @@ impl Sessions {
     }
 
     /// Acts on one session; false if nothing changes.
-    async fn act(&self, order: &EventOrder, one: Shown) -> Result<bool, SessionsError> {
+    async fn act(&self, order: &EventOrder, one: ListedSession) -> Result<bool, SessionsError> {
         let session = match one {
-            Shown::Session(session) if order.action != EventAction::End => *session,
+            ListedSession::Session(session) if order.action != EventAction::End => *session,
             one => {
-                let ended = self.end_seen(&one, None, Cause::SecurityEvent, OfflineTokens::TakeBack);
+                let ended = self.end_seen(&one, None, Cause::SecurityEvent, OfflineTokens::Revoke);
                 return Ok(ended.await?.is_ended());
             }
         };
         let acted = match &order.action {
             EventAction::DemandSignIn(acr) => {
-                self.owe(session, order.demand(acr.as_ref(), self.now_ms())).await
+                self.save_sign_in_demand(session, order.demand(acr.as_ref(), self.now_ms()))
+                    .await
             }
             EventAction::RefreshClaims(told) => self.refresh_claims(session, order, told).await,
             EventAction::End | EventAction::Note => Ok(false),
@@ -302,9 +305,16 @@ impl Sessions {
         }
     }
 
-    async fn owe(&self, session: Session, demand: SignInDemand) -> Result<bool, SessionsError> {
-        let edit = |session: &mut Session| session.owe(&demand);
-        let (_, wrote) = self.keeper.edit(session, ChangeKind::Changed, None, edit).await?;
+    async fn save_sign_in_demand(
+        &self,
+        session: Session,
+        demand: SignInDemand,
+    ) -> Result<bool, SessionsError> {
+        let edit = |session: &mut Session| session.add_sign_in_demand(&demand);
+        let (_, wrote) = self
+            .session_store
+            .edit(session, ChangeKind::Changed, None, edit)
+            .await?;
         Ok(wrote)
     }
 
@@ -325,7 +335,9 @@ impl Sessions {
         if has_news && can_refresh {
             self.refresher.refresh_later(session, "");
         } else if told.is_empty() && !can_refresh {
-            return self.owe(session, order.demand(None, self.now_ms())).await;
+            return self
+                .save_sign_in_demand(session, order.demand(None, self.now_ms()))
+                .await;
         }
         Ok(has_news)
     }
@@ -339,7 +351,9 @@ impl Sessions {
             }
             true
         };
-        self.keeper.edit(session, ChangeKind::Changed, None, edit).await
+        self.session_store
+            .edit(session, ChangeKind::Changed, None, edit)
+            .await
     }
 
     /// Replaces claims that no later event has set. A session newer than the event already has newer claims.
@@ -360,13 +374,13 @@ impl Sessions {
         };
         let max_bytes = Some(self.limits.max_bytes);
         let edited = self
-            .keeper
+            .session_store
             .edit(session.clone(), ChangeKind::Changed, max_bytes, edit)
             .await;
         match edited {
             Err(SessionsError::TooLarge { .. }) => {
                 let owes = self
-                    .owe(session.clone(), order.demand(None, self.now_ms()))
+                    .save_sign_in_demand(session.clone(), order.demand(None, self.now_ms()))
                     .await?;
                 Ok((session, owes))
             }
@@ -377,9 +391,9 @@ impl Sessions {
     /// Remembers that an event has acted, for as long as any session lives that it could act on. A full store
     /// cannot remember it; the event has acted nevertheless.
     async fn remember_event(&self, order: &EventOrder, first_ms: u64) -> Result<(), SessionsError> {
-        let done = Use {
+        let done = SingleUse {
             name: order.name(),
-            note: OnceNote {
+            note: SingleUseNote {
                 arrived_at_ms: first_ms,
                 used_by: "event".to_owned(),
             },

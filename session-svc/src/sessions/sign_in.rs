@@ -13,10 +13,10 @@ use ring::digest;
 use tokio::time::{Instant, sleep};
 
 use super::create::FINGERPRINT_BYTES;
-use super::{Created, OfflineTokens, Sessions, SessionsError};
-use crate::keeper::REQUEST_KEPT_MS;
+use super::{CreatedSession, OfflineTokens, Sessions, SessionsError};
 use crate::session::id::ID_BYTES;
 use crate::session::{Cause, SessionId};
+use crate::session_store::REQUEST_KEPT_MS;
 use crate::store::StoreError;
 
 /// How long an attempt may take: more than token request, keys, userinfo and creation together.
@@ -55,13 +55,13 @@ pub(crate) enum BeginSignInOutcome {
     /// Another attempt is in progress.
     Pending,
     /// Another attempt finished it while this call waited.
-    Created(Box<Created>),
+    Created(Box<CreatedSession>),
     /// The sign-in is used up.
     Failed,
 }
 
 /// The stored reservation of a request: the session's ID, who may create it, and when the sign-in began.
-pub(super) struct Reserved {
+pub(super) struct Reservation {
     pub(super) id: SessionId,
     /// The request's fingerprint, or the hash of the holder.
     pub(super) by: [u8; FINGERPRINT_BYTES],
@@ -69,7 +69,7 @@ pub(super) struct Reserved {
     pub(super) began_at_ms: Option<u64>,
 }
 
-impl Reserved {
+impl Reservation {
     pub(super) fn new(id: SessionId, by: [u8; FINGERPRINT_BYTES], began_at_ms: Option<u64>) -> Self {
         Self { id, by, began_at_ms }
     }
@@ -103,7 +103,7 @@ pub(crate) fn fingerprint(text: &[u8]) -> [u8; FINGERPRINT_BYTES] {
 impl Sessions {
     /// The store's clock, in milliseconds since the Unix epoch.
     pub(crate) fn now_ms(&self) -> u64 {
-        self.keeper.now_ms()
+        self.session_store.now_ms()
     }
 
     /// Claims a sign-in, or waits a moment for the outcome of another attempt.
@@ -112,7 +112,7 @@ impl Sessions {
         attempt: &SignInAttempt,
     ) -> Result<BeginSignInOutcome, SessionsError> {
         let by = holder_hash(&attempt.holder);
-        let ours = Reserved::new(self.random_id()?, by, Some(self.keeper.now_ms()));
+        let ours = Reservation::new(self.random_id()?, by, Some(self.session_store.now_ms()));
         let kept = attempt
             .valid_for
             .map_or(Duration::from_millis(REQUEST_KEPT_MS), |valid_for| {
@@ -131,15 +131,15 @@ impl Sessions {
     /// Waits a moment for the session of another attempt.
     async fn outcome(
         &self,
-        theirs: Reserved,
+        theirs: Reservation,
         mut waiting: bool,
     ) -> Result<BeginSignInOutcome, SessionsError> {
         let handle = theirs.id.handle();
         let until = Instant::now() + WAIT;
         loop {
-            match self.keeper.load(handle).await {
+            match self.session_store.load(handle).await {
                 Ok(session) if waiting => {
-                    return Ok(BeginSignInOutcome::Created(Box::new(Created {
+                    return Ok(BeginSignInOutcome::Created(Box::new(CreatedSession {
                         id: theirs.id,
                         session,
                     })));
@@ -148,10 +148,10 @@ impl Sessions {
                 Err(SessionsError::Missing) => {}
                 Err(error) => return Err(error),
             }
-            let is_under_way = theirs
-                .began_at_ms
-                .is_some_and(|began_at_ms| self.keeper.now_ms() < began_at_ms.saturating_add(UNDER_WAY_MS));
-            if !is_under_way || self.keeper.ended_young(handle).await? {
+            let is_under_way = theirs.began_at_ms.is_some_and(|began_at_ms| {
+                self.session_store.now_ms() < began_at_ms.saturating_add(UNDER_WAY_MS)
+            });
+            if !is_under_way || self.session_store.has_early_end_mark(handle).await? {
                 return Ok(BeginSignInOutcome::Failed);
             }
             waiting = true;
@@ -166,7 +166,7 @@ impl Sessions {
     /// holder changes nothing.
     pub(crate) async fn abandon_sign_in(&self, attempt: &SignInAttempt) -> Result<(), SessionsError> {
         let by = holder_hash(&attempt.holder);
-        let ours = Reserved::new(self.random_id()?, by, Some(self.keeper.now_ms()));
+        let ours = Reservation::new(self.random_id()?, by, Some(self.session_store.now_ms()));
         let kept = Duration::from_millis(REQUEST_KEPT_MS);
         // An attempt that never reached the store is used up as well.
         let reserved = match self.reserve(&attempt.request_id, &ours, kept).await? {
@@ -175,12 +175,12 @@ impl Sessions {
             None => ours,
         };
         let handle = reserved.id.handle();
-        let marked = self.keeper.mark_ended_young(handle).await;
-        self.end(handle, None, Cause::Abandoned, OfflineTokens::TakeBack)
+        let marked = self.session_store.mark_early_end(handle).await;
+        self.end(handle, None, Cause::Abandoned, OfflineTokens::Revoke)
             .await?;
         match marked {
             Err(SessionsError::Store(StoreError::Full)) => {
-                self.keeper.mark_young_later(handle, Cause::Abandoned);
+                self.session_store.mark_early_end_later(handle, Cause::Abandoned);
                 Ok(())
             }
             marked => marked,

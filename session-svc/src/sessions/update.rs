@@ -6,7 +6,7 @@ use crate::session::{ApiTokens, Claims, Handle, Session};
 
 /// The values to replace.
 #[derive(Clone, Debug, Default)]
-pub struct Update {
+pub struct SessionUpdate {
     /// The new claims about the person; `None` leaves them.
     pub user: Option<Claims>,
     /// The new attributes; `None` leaves them.
@@ -18,8 +18,8 @@ pub struct Update {
 impl Sessions {
     /// Replaces claims or attributes. `StaleVersion` if the session changed since the given version. If the
     /// session would be too large, drops API tokens (they can be requested again) and the ID token.
-    pub async fn update(&self, handle: Handle, update: Update) -> Result<Session, SessionsError> {
-        let session = self.keeper.load(handle).await?;
+    pub async fn update(&self, handle: Handle, update: SessionUpdate) -> Result<Session, SessionsError> {
+        let session = self.session_store.load(handle).await?;
         let can_be_smaller = !session.tokens.api.is_empty() || session.tokens.id_token.is_some();
         match self.write_update(session.clone(), &update, false).await {
             Err(SessionsError::TooLarge { .. }) if can_be_smaller => {
@@ -32,7 +32,7 @@ impl Sessions {
     async fn write_update(
         &self,
         session: Session,
-        update: &Update,
+        update: &SessionUpdate,
         makes_smaller: bool,
     ) -> Result<Session, SessionsError> {
         let mut refused = None;
@@ -50,14 +50,14 @@ impl Sessions {
             }
         };
         let (session, _) = self
-            .keeper
+            .session_store
             .edit(session, ChangeKind::Changed, Some(self.limits.max_bytes), edit)
             .await?;
         refused.map_or(Ok(session), Err)
     }
 }
 
-impl Update {
+impl SessionUpdate {
     fn apply(&self, session: &mut Session) -> Result<(), SessionsError> {
         if self.version.is_some_and(|version| version != session.version) {
             return Err(SessionsError::StaleVersion);

@@ -7,9 +7,9 @@ use ring::rand::SystemRandom;
 use tokio::sync::Semaphore;
 
 use super::permits;
-use crate::keeper::Keeper;
 use crate::refresh::Refresher;
 use crate::session::Lifetime;
+use crate::session_store::SessionStore;
 
 /// Bounds and durations of the use cases.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub struct SessionLimits {
 /// The use cases.
 #[derive(Clone)]
 pub struct Sessions {
-    pub(super) keeper: Keeper,
+    pub(super) session_store: SessionStore,
     pub(super) refresher: Arc<Refresher>,
     pub(super) limits: SessionLimits,
     pub(super) random: SystemRandom,
@@ -44,9 +44,9 @@ pub struct Sessions {
 
 impl Sessions {
     /// Creates the use cases from the session store and the refresher.
-    pub fn new(keeper: Keeper, refresher: Arc<Refresher>, limits: SessionLimits) -> Self {
+    pub fn new(session_store: SessionStore, refresher: Arc<Refresher>, limits: SessionLimits) -> Self {
         Self {
-            keeper,
+            session_store,
             refresher,
             limits,
             random: SystemRandom::new(),
@@ -66,13 +66,13 @@ impl Sessions {
     /// reference count.
     pub(crate) fn for_worker(&self) -> Self {
         Self {
-            keeper: self.keeper.for_worker(),
+            session_store: self.session_store.for_worker(),
             ..self.clone()
         }
     }
 
     /// The durations in force.
     pub(crate) fn lifetime(&self) -> &Lifetime {
-        self.keeper.lifetime()
+        self.session_store.lifetime()
     }
 }

@@ -69,9 +69,13 @@ impl Sessions {
         // A watch that has sent nothing can be resumed as well: no change is lost between two watches.
         let position = match resume {
             Some(position) => position,
-            None => self.keeper.store().position().await?,
+            None => self.session_store.store().position().await?,
         };
-        let published = self.keeper.store().published(Some(position.clone())).await?;
+        let published = self
+            .session_store
+            .store()
+            .published(Some(position.clone()))
+            .await?;
         // The first heartbeat comes at once and confirms that the watch is active.
         let mut beat = interval_at(Instant::now(), self.limits.watch_heartbeat);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -114,7 +118,7 @@ impl SessionWatch {
     fn update(&self, update: WatchUpdate) -> (WatchUpdate, u64, String) {
         let at_ms = match &update {
             WatchUpdate::Change(change) => change.at_ms,
-            WatchUpdate::Heartbeat(_) | WatchUpdate::Missed => self.sessions.keeper.now_ms(),
+            WatchUpdate::Heartbeat(_) | WatchUpdate::Missed => self.sessions.session_store.now_ms(),
         };
         (update, at_ms, self.position.clone())
     }
@@ -124,7 +128,7 @@ impl SessionWatch {
         if payload.is_empty() {
             return None;
         }
-        let change = match self.sessions.keeper.vault().open_change(payload) {
+        let change = match self.sessions.session_store.vault().open_change(payload) {
             Ok(change) => change,
             Err(error) => {
                 tracing::warn!(

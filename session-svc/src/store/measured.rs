@@ -8,7 +8,8 @@ use futures_util::stream::BoxStream;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 
 use super::{
-    Entry, Inserted, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError, StoreUpdate,
+    IndexEntry, Inserted, KeyValueStore, Lease, Listing, Loaded, Name, Record, Replaced, StoreError,
+    StoreUpdate,
 };
 
 /// Bounds of the histogram, in seconds. A local engine takes under a millisecond, a failover seconds.
@@ -18,7 +19,7 @@ const BUCKETS: [f64; 13] = [
 
 /// Wraps another store.
 pub(crate) struct MeasuredStore {
-    store: Arc<dyn SessionStore>,
+    store: Arc<dyn KeyValueStore>,
     durations: HistogramVec,
 }
 
@@ -27,7 +28,7 @@ impl MeasuredStore {
     ///
     /// # Errors
     /// The metric is already registered.
-    pub(crate) fn new(store: Arc<dyn SessionStore>, registry: &Registry) -> Result<Self, prometheus::Error> {
+    pub(crate) fn new(store: Arc<dyn KeyValueStore>, registry: &Registry) -> Result<Self, prometheus::Error> {
         let durations = HistogramVec::new(
             HistogramOpts::new(
                 "session_store_operation_duration_seconds",
@@ -61,8 +62,8 @@ impl MeasuredStore {
 }
 
 #[async_trait]
-impl SessionStore for MeasuredStore {
-    fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
+impl KeyValueStore for MeasuredStore {
+    fn for_worker(&self) -> Option<Arc<dyn KeyValueStore>> {
         let store = self.store.for_worker()?;
         Some(Arc::new(Self {
             store,
@@ -107,7 +108,12 @@ impl SessionStore for MeasuredStore {
             .await
     }
 
-    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(
+        &self,
+        index: Name,
+        after: Option<&IndexEntry>,
+        limit: usize,
+    ) -> Result<Listing, StoreError> {
         self.timed("list", self.store.list(index, after, limit)).await
     }
 

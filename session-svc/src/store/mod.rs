@@ -72,15 +72,15 @@ pub enum Inserted {
 
 /// An entry of a list. A list can continue after an entry that no longer exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct IndexEntry {
     /// When the record was created, in milliseconds since the Unix epoch by the store's clock.
     pub created_at_ms: u64,
     /// The record.
     pub name: Name,
 }
 
-impl Entry {
-    /// Parses the form of [`Entry::to_bytes`]; `None` for other bytes.
+impl IndexEntry {
+    /// Parses the form of [`IndexEntry::to_bytes`]; `None` for other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (created_at_ms, name) = bytes.split_first_chunk()?;
         Some(Self {
@@ -99,9 +99,9 @@ impl Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// The entries found; may be short or empty before the end.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<IndexEntry>,
     /// Where the next part begins; `None` at the end.
-    pub next: Option<Entry>,
+    pub next: Option<IndexEntry>,
 }
 
 /// The result of reading a record: `None` after expiry or removal, `Corrupt` if this release cannot read it.
@@ -149,10 +149,10 @@ pub enum StoreError {
 
 /// Keeps sealed sessions, leases and published events.
 #[async_trait]
-pub trait SessionStore: Send + Sync + 'static {
+pub trait KeyValueStore: Send + Sync + 'static {
     /// The same store for one worker, with its own connection, made on first use. `None` for a store without
     /// connections.
-    fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
+    fn for_worker(&self) -> Option<Arc<dyn KeyValueStore>> {
         None
     }
 
@@ -200,7 +200,12 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Entries of an index after `after`, the newest first, at most `limit`. One call examines a bounded
     /// number of entries, so it may return fewer. An entry that stays is returned exactly once. Its record
     /// may be gone or may have moved to other lists: the record says so itself.
-    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError>;
+    async fn list(
+        &self,
+        index: Name,
+        after: Option<&IndexEntry>,
+        limit: usize,
+    ) -> Result<Listing, StoreError>;
 
     /// Reads several records, in the order of their names. One round trip; the caller bounds their number.
     async fn load_many(&self, names: &[Name]) -> Result<Vec<Loaded>, StoreError>;
@@ -248,7 +253,7 @@ const LOOKED_AT: usize = 1_000;
 
 /// The contents of an embedded store, including expired entries that were not removed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holdings {
+pub struct StoreCounts {
     /// Records.
     pub records: usize,
     /// Entries of all indexes.

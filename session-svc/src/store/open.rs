@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chassis::clock::Clock;
-use chassis::tls::ShownCertificate;
+use chassis::tls::CertificateGauges;
 
-use super::SessionStore;
+use super::KeyValueStore;
 use super::embedded::{DEFAULT_CAPACITY, EmbeddedStore, FileError};
 use super::redis::{self, RedisStore, SetupError};
 use super::url::StoreSettings;
@@ -28,7 +28,7 @@ pub enum OpenError {
 pub async fn open(
     settings: &StoreSettings,
     clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn SessionStore>, OpenError> {
+) -> Result<Arc<dyn KeyValueStore>, OpenError> {
     open_from(settings, None, clock, None).await
 }
 
@@ -41,8 +41,8 @@ pub async fn open_from(
     settings: &StoreSettings,
     came_from: Option<&Path>,
     clock: Arc<dyn Clock>,
-    shown: Option<ShownCertificate>,
-) -> Result<Arc<dyn SessionStore>, OpenError> {
+    shown: Option<CertificateGauges>,
+) -> Result<Arc<dyn KeyValueStore>, OpenError> {
     Ok(match settings {
         StoreSettings::Memory => Arc::new(EmbeddedStore::in_memory(clock, DEFAULT_CAPACITY)?),
         StoreSettings::File(path) => Arc::new(EmbeddedStore::open(path, clock)?),

@@ -161,7 +161,9 @@ impl Deliverer {
             sent += page.len();
         }
         let oldest_ms = queue.get(sent).map(|(noted_at_ms, _)| *noted_at_ms);
-        let waits_ms = oldest_ms.map_or(0, |at_ms| self.outbox.keeper.now_ms().saturating_sub(at_ms));
+        let waits_ms = oldest_ms.map_or(0, |at_ms| {
+            self.outbox.session_store.now_ms().saturating_sub(at_ms)
+        });
         let (id, count) = (&self.receiver.id, queue.len() - sent);
         self.outbox
             .measures
@@ -171,7 +173,7 @@ impl Deliverer {
 
     /// The waiting notes, the oldest first; those beyond the limit of age or number are dropped.
     async fn queue(&self) -> Result<Vec<QueuedNote>, StoreError> {
-        let (store, list) = (self.outbox.keeper.store(), list_of(&self.receiver));
+        let (store, list) = (self.outbox.session_store.store(), list_of(&self.receiver));
         let (mut queue, mut after) = (Vec::new(), None);
         loop {
             let page = store.list(list, after.as_ref(), PAGE).await?;
@@ -183,7 +185,7 @@ impl Deliverer {
         }
         queue.sort_unstable();
         queue.dedup();
-        let now_ms = self.outbox.keeper.now_ms();
+        let now_ms = self.outbox.session_store.now_ms();
         let old = queue.partition_point(|(noted_at_ms, _)| now_ms.saturating_sub(*noted_at_ms) > KEPT_MS);
         let beyond = queue.len().saturating_sub(self.outbox.receivers.queued_max);
         let dropped: Vec<QueuedNote> = queue.drain(..old.max(beyond)).collect();
@@ -222,14 +224,14 @@ impl Deliverer {
 
     /// Reads the notes of a page whose sessions are gone. After a failed ending, a note waits for its session's end.
     async fn ready(&self, page: &[QueuedNote]) -> Result<Vec<(QueuedNote, SignalNote)>, StoreError> {
-        let keeper = &self.outbox.keeper;
+        let session_store = &self.outbox.session_store;
         let names: Vec<Name> = page.iter().map(|(_, name)| *name).collect();
-        let loaded = keeper.store().load_many(&names).await?;
+        let loaded = session_store.store().load_many(&names).await?;
         let notes = page.iter().zip(loaded).filter_map(|(queued, loaded)| {
             let Ok(Some(record)) = loaded else {
                 return None;
             };
-            let note = SignalNote::open(&record, keeper).ok()?;
+            let note = SignalNote::open(&record, session_store).ok()?;
             Some((*queued, note.session()?, note))
         });
         let notes: Vec<_> = notes.collect();
@@ -237,7 +239,7 @@ impl Deliverer {
         if sessions.is_empty() {
             return Ok(Vec::new());
         }
-        let sessions = keeper.store().load_many(&sessions).await?;
+        let sessions = session_store.store().load_many(&sessions).await?;
         let gone = notes
             .into_iter()
             .zip(sessions)
@@ -247,7 +249,7 @@ impl Deliverer {
 
     /// Pushes one event; on a failure that is retried, the error and the pause that the receiver requests.
     async fn push(&self, (noted_at_ms, name): QueuedNote, note: &SignalNote) -> Option<PushFailure> {
-        let now_ms = self.outbox.keeper.now_ms();
+        let now_ms = self.outbox.session_store.now_ms();
         let sent = match self.outbox.receivers.token(&self.receiver, note, now_ms) {
             Ok(token) => self.receiver.push.send(token, now_ms / 1_000).await,
             Err(error) => Err((error.into(), None)),
@@ -270,7 +272,7 @@ impl Deliverer {
             }
         }
         // A note that stays is sent again.
-        if let Err(error) = self.outbox.keeper.store().remove(name, Vec::new()).await {
+        if let Err(error) = self.outbox.session_store.store().remove(name, Vec::new()).await {
             let error = &error as &dyn std::error::Error;
             tracing::debug!(receiver = self.receiver.id, error, "a note could not be removed");
         }
@@ -305,7 +307,7 @@ impl Deliverer {
             return Ok(true);
         }
         let began = Instant::now();
-        let (store, name) = (self.outbox.keeper.store(), list_of(&self.receiver));
+        let (store, name) = (self.outbox.session_store.store(), list_of(&self.receiver));
         let acquired = store.acquire_lease(name, &self.holder, LEASE).await;
         self.held = match acquired {
             Ok(lease) => lease.map(|lease| (began, Some(lease))),
@@ -320,7 +322,7 @@ impl Deliverer {
 
     async fn release(&mut self) {
         if let Some((_, Some(lease))) = self.held.take()
-            && let Err(error) = self.outbox.keeper.store().release_lease(&lease).await
+            && let Err(error) = self.outbox.session_store.store().release_lease(&lease).await
         {
             let error = &error as &dyn std::error::Error;
             tracing::debug!(error, "the lease of a receiver was not released and expires");

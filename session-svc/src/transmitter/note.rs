@@ -9,10 +9,10 @@ use prost::Message as _;
 use super::event;
 use super::receiver::Receiver;
 use crate::error::SessionsError;
-use crate::keeper::sealed_notes::SIGNAL;
-use crate::keeper::{Keeper, SealError};
 use crate::session::change::SessionEnding;
 use crate::session::{Handle, Name, index};
+use crate::session_store::sealed_notes::SIGNAL;
+use crate::session_store::{SealError, SessionStore};
 use crate::store::Record;
 
 /// How long a receiver may be unreachable before it misses an event.
@@ -69,17 +69,23 @@ impl SignalNote {
     }
 
     /// Sealed for the store.
-    pub(super) fn record(&self, receiver: &Receiver, keeper: &Keeper) -> Result<Record, SessionsError> {
+    pub(super) fn record(
+        &self,
+        receiver: &Receiver,
+        session_store: &SessionStore,
+    ) -> Result<Record, SessionsError> {
         let name = index::hashed(&[b"signal note", receiver.id.as_bytes(), self.jti.as_bytes()]);
         Ok(Record {
             indexes: vec![list_of(receiver)],
-            ..keeper.note(SIGNAL, name, &self.encode_to_vec(), KEPT_MS + UNCOUNTED_MS)?
+            ..session_store.note(SIGNAL, name, &self.encode_to_vec(), KEPT_MS + UNCOUNTED_MS)?
         })
     }
 
     /// Opens the note of a record.
-    pub(super) fn open(record: &Record, keeper: &Keeper) -> Result<Self, SealError> {
-        let text = keeper.vault().open_note(SIGNAL, record.name, &record.payload)?;
+    pub(super) fn open(record: &Record, session_store: &SessionStore) -> Result<Self, SealError> {
+        let text = session_store
+            .vault()
+            .open_note(SIGNAL, record.name, &record.payload)?;
         Self::decode(&text[..]).map_err(|error| SealError::Malformed(error.into()))
     }
 }

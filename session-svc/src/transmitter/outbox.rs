@@ -16,8 +16,8 @@ use super::measures::{Measures, SignalOutcome};
 use super::note::SignalNote;
 use super::receiver::{Receiver, Receivers};
 use crate::error::SessionsError;
-use crate::keeper::Keeper;
 use crate::session::change::SessionEnding;
+use crate::session_store::SessionStore;
 use crate::store::StoreError;
 
 /// How long an ending waits for a note to be written.
@@ -30,7 +30,7 @@ const RETRIED_MAX: usize = 256;
 #[derive(Clone)]
 pub(crate) struct Outbox {
     pub(super) receivers: Receivers,
-    pub(super) keeper: Keeper,
+    pub(super) session_store: SessionStore,
     pub(super) measures: Measures,
     /// Changes when an event may be ready to send.
     wakes: watch::Sender<()>,
@@ -44,12 +44,12 @@ impl Outbox {
     /// The metrics are registered already.
     pub(crate) fn new(
         receivers: Receivers,
-        keeper: Keeper,
+        session_store: SessionStore,
         metrics: &Registry,
     ) -> Result<Self, prometheus::Error> {
         Ok(Self {
             receivers,
-            keeper,
+            session_store,
             measures: Measures::new(metrics)?,
             wakes: watch::Sender::new(()),
             retried: Arc::new(Semaphore::new(RETRIED_MAX)),
@@ -63,9 +63,13 @@ impl Outbox {
 
     /// Writes a note. An existing note is from an earlier try to end the same session.
     async fn keep(&self, receiver: &Receiver, note: &SignalNote) -> Result<(), SessionsError> {
-        let record = note.record(receiver, &self.keeper)?;
+        let record = note.record(receiver, &self.session_store)?;
         // An empty event: watchers ignore it.
-        let written = timeout(NOTE_TIMEOUT, self.keeper.store().insert(record, Vec::new())).await;
+        let written = timeout(
+            NOTE_TIMEOUT,
+            self.session_store.store().insert(record, Vec::new()),
+        )
+        .await;
         let written = written.unwrap_or_else(|_| {
             let source = "the note was not written in time".into();
             Err(StoreError::Unavailable(source))
@@ -76,7 +80,7 @@ impl Outbox {
     /// Stores notes of a session that is about to end, so that another replica can report it if this one
     /// dies. A failed write delays nothing.
     pub(crate) async fn note_ending(&self, ending: SessionEnding<'_>) {
-        let now_ms = self.keeper.now_ms();
+        let now_ms = self.session_store.now_ms();
         let receivers = self.receivers.all.iter();
         let receivers = receivers.filter(|receiver| receiver.receives(&ending.session.issuer));
         let notes = receivers.map(|receiver| async move {
@@ -115,7 +119,8 @@ impl Outbox {
             outbox.wake();
             Ok::<(), SessionsError>(())
         };
-        self.keeper.make_up("an event for a receiver", unwritten, keep);
+        self.session_store
+            .retry_later("an event for a receiver", unwritten, keep);
     }
 }
 

@@ -8,10 +8,10 @@ use prost::Message;
 use super::tests::{NEW, session, vault};
 use super::*;
 use crate::error::SessionsError;
-use crate::keeper::{Keeper, Removed};
 use crate::session::{Cause, Claims, Device, Lifetime, SessionTokens, SessionValues};
+use crate::session_store::{Removal, SessionStore};
 use crate::store::embedded::EmbeddedStore;
-use crate::store::{Record, SessionStore as _};
+use crate::store::{KeyValueStore as _, Record};
 
 /// Texts of format 1 under the key `ff…ff`, written once; all later code must read them.
 const VECTORS: &str = include_str!("vectors-v1.txt");
@@ -105,7 +105,7 @@ const LIFETIME: Lifetime = Lifetime {
 };
 
 /// A replica of this release on a store that holds `sealed`.
-async fn replica(sealed: Vec<u8>) -> (Keeper, Arc<Vault>) {
+async fn replica(sealed: Vec<u8>) -> (SessionStore, Arc<Vault>) {
     let vault = Arc::new(vault(&[NEW]));
     let store = EmbeddedStore::in_memory(Arc::new(ManualClock::new(2_000)), 10).unwrap();
     let record = Record {
@@ -117,25 +117,33 @@ async fn replica(sealed: Vec<u8>) -> (Keeper, Arc<Vault>) {
         payload: sealed,
     };
     store.insert(record, Vec::new()).await.unwrap();
-    (Keeper::new(Arc::new(store), Arc::clone(&vault), LIFETIME), vault)
+    (
+        SessionStore::new(Arc::new(store), Arc::clone(&vault), LIFETIME),
+        vault,
+    )
 }
 
 #[tokio::test]
 async fn what_a_later_release_added_survives_a_write_of_this_one() {
     let name = session().handle.to_string();
     let sealed = vault(&[NEW]).seal(SESSION, &name, 1, &later().encode_to_vec());
-    let (keeper, vault) = replica(sealed.unwrap()).await;
-    let read = keeper.load(session().handle).await.unwrap();
+    let (session_store, vault) = replica(sealed.unwrap()).await;
+    let read = session_store.load(session().handle).await.unwrap();
     assert!(!format!("{read:?}").contains("silver"), "it may be a secret");
     let edit = |session: &mut Session| {
         session.rolled_at_ms = 2_000;
         true
     };
-    let rolled = keeper
+    let rolled = session_store
         .edit(read, crate::session::change::ChangeKind::Rolled, None, edit)
         .await;
     assert!(rolled.unwrap().1);
-    let kept = keeper.store().load(session().handle).await.unwrap().unwrap();
+    let kept = session_store
+        .store()
+        .load(session().handle)
+        .await
+        .unwrap()
+        .unwrap();
     let plain = vault.open(SESSION, &name, 2, &kept.payload).unwrap();
     let expected = Later {
         rolled_at_ms: 2_000,
@@ -149,17 +157,25 @@ async fn a_session_of_a_later_format_is_refused_and_left_alone_until_somebody_en
     let name = session().handle.to_string();
     let mut sealed = vault(&[NEW]).seal(SESSION, &name, 1, b"whatever").unwrap();
     sealed[0] = FORMAT + 1;
-    let (keeper, _) = replica(sealed.clone()).await;
-    let refused = keeper.load(session().handle).await;
+    let (session_store, _) = replica(sealed.clone()).await;
+    let refused = session_store.load(session().handle).await;
     assert!(matches!(
         refused,
         Err(SessionsError::Seal(SealError::UnknownFormat))
     ));
-    let kept = keeper.store().load(session().handle).await.unwrap().unwrap();
+    let kept = session_store
+        .store()
+        .load(session().handle)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(kept.payload, sealed);
-    let removed = keeper.remove(session().handle, Cause::Operator).await.unwrap();
-    assert!(matches!(removed, Removed::Unreadable), "{removed:?}");
-    assert_eq!(keeper.store().load(session().handle).await.unwrap(), None);
+    let removed = session_store
+        .remove(session().handle, Cause::Operator)
+        .await
+        .unwrap();
+    assert!(matches!(removed, Removal::Unreadable), "{removed:?}");
+    assert_eq!(session_store.store().load(session().handle).await.unwrap(), None);
 }
 
 #[test]

@@ -10,7 +10,8 @@ use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::store::embedded::EmbeddedStore;
 use session_svc::store::{
-    Entry, Inserted, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError, StoreUpdate,
+    IndexEntry, Inserted, KeyValueStore, Lease, Listing, Loaded, Name, Record, Replaced, StoreError,
+    StoreUpdate,
 };
 
 use crate::support::*;
@@ -109,8 +110,8 @@ impl FailingStore {
 }
 
 #[async_trait]
-impl SessionStore for FailingStore {
-    fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
+impl KeyValueStore for FailingStore {
+    fn for_worker(&self) -> Option<Arc<dyn KeyValueStore>> {
         Some(Arc::new(Self {
             is_of_worker: true,
             ..self.clone()
@@ -197,14 +198,19 @@ impl SessionStore for FailingStore {
         }
     }
 
-    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(
+        &self,
+        index: Name,
+        after: Option<&IndexEntry>,
+        limit: usize,
+    ) -> Result<Listing, StoreError> {
         let fails = *self.fails.lock().unwrap();
         if fails == Fails::Lists {
             return Err(StoreError::Unavailable("as the test wants".into()));
         }
         let mut listing = self.inner.list(index, after, limit).await?;
         if let (Fails::Records(lost), None) = (fails, after) {
-            let without_record = (0..lost).map(|at| Entry {
+            let without_record = (0..lost).map(|at| IndexEntry {
                 name: Name::from_bytes([at; 16]),
                 created_at_ms: self.now_ms(),
             });
@@ -370,10 +376,10 @@ async fn a_repeated_ending_ends_what_began_before_its_first_arrival_and_nothing_
     world.clock.advance_ms(5_000);
     let after = world.create(alice()).await.session_id;
     world.clock.advance_ms(5_000);
-    for told_ago_ms in [None, Some(0)] {
+    for order_age_ms in [None, Some(0)] {
         let again = v1::EndSessionsRequest {
             once_id: "jti-1".to_owned(),
-            told_ago: told_ago_ms.and_then(|ms| Duration::from_millis(ms).try_into().ok()),
+            told_ago: order_age_ms.and_then(|ms| Duration::from_millis(ms).try_into().ok()),
             ..once(CALL)
         };
         client.end_sessions(again).await.unwrap();

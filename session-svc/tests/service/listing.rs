@@ -2,7 +2,7 @@
 
 use session_proto::v1;
 use session_svc::session::index;
-use session_svc::store::{Name, Record, Replaced, SessionStore as _};
+use session_svc::store::{KeyValueStore as _, Name, Record, Replaced};
 
 use crate::support::*;
 

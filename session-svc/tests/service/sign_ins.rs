@@ -201,7 +201,7 @@ async fn a_logout_after_begin_sign_in_ends_it_also_without_a_receipt_time() {
 
 #[tokio::test]
 async fn a_session_begins_when_its_tokens_were_received_and_ends_with_a_logout_since() {
-    for (received_ms, told_ago_ms, ends) in [
+    for (received_ms, order_age_ms, ends) in [
         (START_MS, 0, true),
         (START_MS - 50, 0, true),
         (START_MS, 1, false),
@@ -210,7 +210,7 @@ async fn a_session_begins_when_its_tokens_were_received_and_ends_with_a_logout_s
         for by_sid in [true, false] {
             let mut world = world().await;
             let logout = v1::EndSessionsRequest {
-                told_ago: std::time::Duration::from_millis(told_ago_ms).try_into().ok(),
+                told_ago: std::time::Duration::from_millis(order_age_ms).try_into().ok(),
                 ..if by_sid {
                     end_all("", "sid-1")
                 } else {
@@ -222,7 +222,7 @@ async fn a_session_begins_when_its_tokens_were_received_and_ends_with_a_logout_s
             let mut request = creation("");
             request.tokens_received_at = Some(timestamp::from_ms(received_ms));
             let created = world.one.create_session(request).await;
-            let case = format!("{received_ms} {told_ago_ms} {by_sid}");
+            let case = format!("{received_ms} {order_age_ms} {by_sid}");
             match created {
                 Ok(created) => {
                     assert!(!ends, "{case}");

@@ -14,7 +14,8 @@ use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
 use oidc::TokenHint;
 use oidc::{
-    ExpectedOfRefresh, GrantError, IdToken, IdTokenError, OAuthError, ProviderError, RefreshedTokens, Revoked,
+    ExpectedRefreshedIdToken, GrantError, IdToken, IdTokenError, OAuthError, ProviderError, RefreshedTokens,
+    RevocationResult,
 };
 use prometheus::Registry;
 use session_proto::v1;
@@ -24,7 +25,7 @@ use session_svc::refresh::RefreshProvider;
 use session_svc::session::Lifetime;
 use session_svc::sessions::SessionLimits;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
-use session_svc::store::SessionStore;
+use session_svc::store::KeyValueStore;
 use session_svc::store::embedded::EmbeddedStore;
 use session_svc::vault::KeyRing;
 use tokio::net::TcpListener;
@@ -146,7 +147,7 @@ impl RefreshProvider for TestProvider {
     async fn validate(
         &self,
         raw: &str,
-        expected: &ExpectedOfRefresh<'_>,
+        expected: &ExpectedRefreshedIdToken<'_>,
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
         if let Some(error) = self.0.id_token.lock().unwrap().take() {
@@ -166,11 +167,16 @@ impl RefreshProvider for TestProvider {
         })
     }
 
-    async fn revoke(&self, refresh_token: &str, _: TokenHint, _now: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(
+        &self,
+        refresh_token: &str,
+        _: TokenHint,
+        _now: u64,
+    ) -> Result<RevocationResult, ProviderError> {
         self.0
             .revoked
             .send_modify(|revoked| revoked.push(refresh_token.to_owned()));
-        Ok(Revoked::Done)
+        Ok(RevocationResult::Done)
     }
 }
 
@@ -252,7 +258,7 @@ impl World {
     }
 
     /// Another service on another store, or on another route to this one.
-    pub(crate) async fn on(&self, store: Arc<dyn SessionStore>, lifetime: Lifetime, key: &str) -> Client {
+    pub(crate) async fn on(&self, store: Arc<dyn KeyValueStore>, lifetime: Lifetime, key: &str) -> Client {
         service(
             store,
             &self.provider,
@@ -267,7 +273,7 @@ impl World {
     }
 
     /// Another service on the same store, which accepts events from the transmitters of a file.
-    pub(crate) async fn listening(&self, store: Arc<dyn SessionStore>, file: &str) -> Client {
+    pub(crate) async fn listening(&self, store: Arc<dyn KeyValueStore>, file: &str) -> Client {
         let file = session_svc::settings::signals::parse(file).expect("a file without mistakes");
         service(
             store,
@@ -288,7 +294,7 @@ impl World {
     }
 
     /// Another service with its own limits.
-    pub(crate) async fn limited_on(&self, store: Arc<dyn SessionStore>, limits: SessionLimits) -> Client {
+    pub(crate) async fn limited_on(&self, store: Arc<dyn KeyValueStore>, limits: SessionLimits) -> Client {
         let (provider, clock) = (&self.provider, &self.clock);
         service(
             store,
@@ -310,7 +316,7 @@ impl World {
 
 #[expect(clippy::too_many_arguments, reason = "what a service is made of")]
 async fn service(
-    store: Arc<dyn SessionStore>,
+    store: Arc<dyn KeyValueStore>,
     provider: &TestProvider,
     clock: &ManualClock,
     shutdown: &CancellationToken,

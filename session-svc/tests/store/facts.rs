@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chassis::clock::SystemClock;
-use chassis::findings::{Check, Finding, Verdict};
+use chassis::findings::{Check, CheckResult, Finding};
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{SessionStore, open as open_store};
+use session_svc::store::{KeyValueStore, open as open_store};
 
 use crate::cluster::Cluster;
 use crate::redis_server::{Engine, RedisServer};
 use crate::sentinels::Sentinels;
 
-async fn opened(url: &str) -> Arc<dyn SessionStore> {
+async fn opened(url: &str) -> Arc<dyn KeyValueStore> {
     let settings: StoreSettings = url.parse().unwrap();
     open_store(&settings, Arc::new(SystemClock)).await.unwrap()
 }
@@ -31,12 +31,12 @@ async fn a_redis_server_says_how_it_stands() {
         fact(&facts, "server_version").found.starts_with("redis ")
             || fact(&facts, "server_version").found.starts_with("valkey ")
     );
-    assert_eq!(fact(&facts, "maxmemory_policy").verdict, Verdict::Problem);
+    assert_eq!(fact(&facts, "maxmemory_policy").verdict, CheckResult::Problem);
     assert_eq!(fact(&facts, "persistence").found, "not appended");
     server.ask("CONFIG SET maxmemory-policy noeviction");
     server.ask("CONFIG SET appendonly yes");
     let facts = store.facts().await.unwrap();
-    assert_eq!(fact(&facts, "maxmemory_policy").verdict, Verdict::Fits);
+    assert_eq!(fact(&facts, "maxmemory_policy").verdict, CheckResult::Fits);
     assert_eq!(fact(&facts, "persistence").found, "appendonly");
 }
 
@@ -51,7 +51,7 @@ async fn every_master_of_a_cluster_is_judged() {
         assert_eq!(judged.len(), cluster.nodes.len(), "{name}: {judged:?}");
     }
     // None of them has a replica.
-    assert_eq!(fact(&facts, "connected_replicas").verdict, Verdict::Warning);
+    assert_eq!(fact(&facts, "connected_replicas").verdict, CheckResult::Warning);
 }
 
 /// The server of a fact.
@@ -66,5 +66,5 @@ async fn behind_sentinels_the_master_is_judged() {
     let facts = store.facts().await.unwrap();
     assert_eq!(fact(&facts, "role").found, "master");
     // One replica, which writes do not wait for.
-    assert_eq!(fact(&facts, "connected_replicas").verdict, Verdict::Warning);
+    assert_eq!(fact(&facts, "connected_replicas").verdict, CheckResult::Warning);
 }

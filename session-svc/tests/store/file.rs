@@ -8,7 +8,7 @@ use std::time::Duration;
 use chassis::clock::ManualClock;
 use redb::ReadableDatabase as _;
 use session_svc::store::embedded::{EmbeddedStore, FileProblem};
-use session_svc::store::{Holdings, Inserted, Replaced, SessionStore, StoreUpdate};
+use session_svc::store::{Inserted, KeyValueStore, Replaced, StoreCounts, StoreUpdate};
 
 use crate::contract::{Bench, eventually, fresh_name, named, next, numbered, received, record, said};
 use crate::lists::listed;
@@ -152,7 +152,7 @@ async fn rounds_of_created_and_expired_sessions_leave_nothing_and_the_file_stops
         eventually("everything to be cleared away", || async {
             store.sweep().await.unwrap();
             store.holdings().unwrap()
-                == Holdings {
+                == StoreCounts {
                     records: 0,
                     index_entries: 0,
                     remembered: 0,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chassis::clock::ManualClock;
 use proptest::prelude::*;
 use session_svc::store::embedded::{EmbeddedStore, FileError, FileProblem};
-use session_svc::store::{Record, SessionStore as _};
+use session_svc::store::{KeyValueStore as _, Record};
 
 use crate::contract::numbered;
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use chassis::clock::{Clock as _, SystemClock};
 use session_svc::store::embedded::EmbeddedStore;
-use session_svc::store::{Inserted, Name, Record, Replaced, SessionStore, StoreError};
+use session_svc::store::{Inserted, KeyValueStore, Name, Record, Replaced, StoreError};
 
 use crate::contract::{named, numbered};
 use crate::lists;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chassis::clock::ManualClock;
 use session_svc::store::embedded::{DEFAULT_CAPACITY, EmbeddedStore};
-use session_svc::store::{Holdings, Inserted, Record, SessionStore, StoreError, StoreUpdate};
+use session_svc::store::{Inserted, KeyValueStore, Record, StoreCounts, StoreError, StoreUpdate};
 
 use crate::contract::{Bench, fresh_name, named, numbered, record, said};
 
@@ -119,7 +119,7 @@ async fn five_thousand_created_and_expired_leave_nothing_behind() {
     store.sweep().await.unwrap();
     assert_eq!(
         store.holdings().unwrap(),
-        Holdings {
+        StoreCounts {
             records: 0,
             index_entries: 0,
             remembered: 0

@@ -8,7 +8,7 @@ use chassis::clock::{Clock as _, ManualClock, SystemClock};
 use futures_util::StreamExt as _;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{
-    Inserted, Record, Replaced, SessionStore, StoreError, StoreUpdate, open as open_store,
+    Inserted, KeyValueStore, Record, Replaced, StoreError, StoreUpdate, open as open_store,
 };
 
 use crate::contract::{
@@ -17,13 +17,13 @@ use crate::contract::{
 use crate::lists::listed;
 use crate::redis_server::{RedisServer, index_key, record_key};
 
-async fn connect(url: &str) -> Arc<dyn SessionStore> {
+async fn connect(url: &str) -> Arc<dyn KeyValueStore> {
     let settings: StoreSettings = url.parse().unwrap();
     open_store(&settings, Arc::new(SystemClock)).await.unwrap()
 }
 
 /// Real time: waits until the server's clock has passed it.
-fn pass_on(store: &Arc<dyn SessionStore>) -> Pass {
+fn pass_on(store: &Arc<dyn KeyValueStore>) -> Pass {
     let store = Arc::clone(store);
     Box::new(move |ms| {
         let store = Arc::clone(&store);
@@ -53,7 +53,7 @@ async fn open() -> Bench {
 
 crate::suite!(open());
 
-async fn single() -> (RedisServer, Arc<dyn SessionStore>) {
+async fn single() -> (RedisServer, Arc<dyn KeyValueStore>) {
     let server = RedisServer::start(&[]);
     let store = connect(&format!("redis://127.0.0.1:{}", server.port)).await;
     (server, store)

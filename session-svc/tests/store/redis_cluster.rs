@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use chassis::clock::SystemClock;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Inserted, Record, SessionStore, StoreError, open as open_store};
+use session_svc::store::{Inserted, KeyValueStore, Record, StoreError, open as open_store};
 
 use crate::cluster::Cluster;
 use crate::contract::{Bench, Pass, eventually, fresh_name, named, numbered, record};
 use crate::lists::listed;
 use crate::redis_server::{Engine, RedisServer, record_key};
 
-async fn connect(url: &str) -> Arc<dyn SessionStore> {
+async fn connect(url: &str) -> Arc<dyn KeyValueStore> {
     let settings: StoreSettings = url.parse().unwrap();
     open_store(&settings, Arc::new(SystemClock)).await.unwrap()
 }

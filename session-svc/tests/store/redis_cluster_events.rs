@@ -8,7 +8,7 @@ use chassis::clock::SystemClock;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Record, SessionStore, StoreError, StoreUpdate, open as open_store};
+use session_svc::store::{KeyValueStore, Record, StoreError, StoreUpdate, open as open_store};
 
 use crate::cluster::Cluster;
 use crate::contract::{next, received, record, said};
@@ -19,12 +19,12 @@ type Hearing = BoxStream<'static, Result<StoreUpdate, StoreError>>;
 /// The prefix of stream names.
 const STREAMS: &str = "vestibule:e";
 
-async fn connect(url: &str) -> Arc<dyn SessionStore> {
+async fn connect(url: &str) -> Arc<dyn KeyValueStore> {
     let settings: StoreSettings = url.parse().unwrap();
     open_store(&settings, Arc::new(SystemClock)).await.unwrap()
 }
 
-async fn publish(store: &Arc<dyn SessionStore>, payload: &[u8]) -> Record {
+async fn publish(store: &Arc<dyn KeyValueStore>, payload: &[u8]) -> Record {
     let one = record(&**store, 600_000, &[]);
     store.insert(one.clone(), payload.to_vec()).await.unwrap();
     one
@@ -43,7 +43,7 @@ fn length(node: &RedisServer, stream: &str) -> usize {
 }
 
 /// The events after a position, once they can be read.
-async fn heard_again(store: &Arc<dyn SessionStore>, position: &str) -> Hearing {
+async fn heard_again(store: &Arc<dyn KeyValueStore>, position: &str) -> Hearing {
     loop {
         match store.published(Some(position.to_owned())).await {
             Ok(stream) => return stream,

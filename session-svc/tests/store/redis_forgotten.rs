@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chassis::clock::SystemClock;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Inserted, Replaced, SessionStore, open as open_store};
+use session_svc::store::{Inserted, KeyValueStore, Replaced, open as open_store};
 use tokio::io::{copy, copy_bidirectional, sink};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -46,7 +46,7 @@ impl Balancer {
         balancer
     }
 
-    async fn store(&self) -> Arc<dyn SessionStore> {
+    async fn store(&self) -> Arc<dyn KeyValueStore> {
         let settings: StoreSettings = format!("redis://127.0.0.1:{}", self.port).parse().unwrap();
         open_store(&settings, Arc::new(SystemClock)).await.unwrap()
     }

@@ -8,7 +8,7 @@ use chassis::clock::SystemClock;
 use futures_util::stream::{self, StreamExt as _};
 use session_svc::session::index;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Inserted, Name, Record, SessionStore, open as open_store};
+use session_svc::store::{Inserted, KeyValueStore, Name, Record, open as open_store};
 
 use crate::redis_server::{RedisServer, index_key, order_key};
 
@@ -37,7 +37,7 @@ fn fresh_name() -> Name {
     index::by_subject("name", &NAMES.fetch_add(1, Ordering::Relaxed).to_string())
 }
 
-fn record(store: &dyn SessionStore, ttl_ms: u64, indexes: &[Name]) -> Record {
+fn record(store: &dyn KeyValueStore, ttl_ms: u64, indexes: &[Name]) -> Record {
     let now_ms = store.now_ms();
     Record {
         name: fresh_name(),
@@ -49,19 +49,19 @@ fn record(store: &dyn SessionStore, ttl_ms: u64, indexes: &[Name]) -> Record {
     }
 }
 
-async fn open_at(url: &str) -> Arc<dyn SessionStore> {
+async fn open_at(url: &str) -> Arc<dyn KeyValueStore> {
     let settings: StoreSettings = url.parse().unwrap();
     open_store(&settings, Arc::new(SystemClock)).await.unwrap()
 }
 
-async fn opened() -> (RedisServer, Arc<dyn SessionStore>) {
+async fn opened() -> (RedisServer, Arc<dyn KeyValueStore>) {
     let server = RedisServer::start(&[]);
     let store = open_at(&format!("redis://127.0.0.1:{}", server.port)).await;
     (server, store)
 }
 
 /// Sessions of a person and a provider session, the newest first, a kilobyte each.
-async fn many(store: &dyn SessionStore, count: usize, person: Name, sid: Name) -> Vec<Name> {
+async fn many(store: &dyn KeyValueStore, count: usize, person: Name, sid: Name) -> Vec<Name> {
     let now_ms = store.now_ms();
     let records: Vec<Record> = (0..count as u64)
         .map(|number| Record {
@@ -82,7 +82,7 @@ async fn many(store: &dyn SessionStore, count: usize, person: Name, sid: Name) -
 }
 
 /// All names of a list, in pages of this size.
-async fn pages(store: &dyn SessionStore, index: Name, limit: usize) -> Vec<Name> {
+async fn pages(store: &dyn KeyValueStore, index: Name, limit: usize) -> Vec<Name> {
     let (mut names, mut after) = (Vec::new(), None);
     loop {
         let listing = store.list(index, after.as_ref(), limit).await.unwrap();
@@ -105,7 +105,7 @@ fn used_micros(server: &RedisServer) -> f64 {
 }
 
 /// All names of a list, and how many calls it took.
-async fn paged(store: &dyn SessionStore, index: Name, loading: bool) -> (Vec<Name>, u64) {
+async fn paged(store: &dyn KeyValueStore, index: Name, loading: bool) -> (Vec<Name>, u64) {
     let (mut names, mut after, mut calls) = (Vec::new(), None, 0);
     loop {
         let listing = store.list(index, after.as_ref(), PAGE).await.unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chassis::clock::SystemClock;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{OpenError, SessionStore, StoreError, open as open_store, open_from};
+use session_svc::store::{KeyValueStore, OpenError, StoreError, open as open_store, open_from};
 
 use crate::certificates::Certificates;
 use crate::cluster::Cluster;
@@ -51,7 +51,7 @@ fn secured_arguments(certificates: &Certificates, clients: &str) -> Vec<String> 
     arguments.chain(user(PASSWORD)).collect()
 }
 
-async fn try_connect(url: &str) -> Result<Arc<dyn SessionStore>, OpenError> {
+async fn try_connect(url: &str) -> Result<Arc<dyn KeyValueStore>, OpenError> {
     let settings: StoreSettings = url.parse().unwrap();
     open_store(&settings, Arc::new(SystemClock)).await
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use chassis::clock::SystemClock;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Inserted, Replaced, SessionStore, open as open_store};
+use session_svc::store::{Inserted, KeyValueStore, Replaced, open as open_store};
 
 use crate::contract::{Bench, Pass, eventually, named, next, received, record};
 use crate::lists::listed;
 use crate::redis_server::Engine;
 use crate::sentinels::Sentinels;
 
-async fn connect(url: &str) -> Arc<dyn SessionStore> {
+async fn connect(url: &str) -> Arc<dyn KeyValueStore> {
     let settings: StoreSettings = url.parse().unwrap();
     open_store(&settings, Arc::new(SystemClock)).await.unwrap()
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use chassis::clock::SystemClock;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Inserted, SessionStore, open as open_store};
+use session_svc::store::{Inserted, KeyValueStore, open as open_store};
 
 use crate::cluster::Cluster;
 use crate::contract::{Bench, Pass, eventually, record};
 use crate::redis_server::{Engine, RedisServer, record_key};
 use crate::sentinels::Sentinels;
 
-async fn connect(url: &str) -> Arc<dyn SessionStore> {
+async fn connect(url: &str) -> Arc<dyn KeyValueStore> {
     let settings: StoreSettings = url.parse().unwrap();
     open_store(&settings, Arc::new(SystemClock)).await.unwrap()
 }

@@ -1,10 +1,10 @@
 //! A list's records, as callers that list sessions read them.
 
-use session_svc::store::{Name, Record, SessionStore, StoreError};
+use session_svc::store::{KeyValueStore, Name, Record, StoreError};
 
 /// The first `limit` records of an index, part by part.
 pub(crate) async fn listed(
-    store: &dyn SessionStore,
+    store: &dyn KeyValueStore,
     index: Name,
     limit: usize,
 ) -> Result<Vec<Record>, StoreError> {

@@ -24,7 +24,7 @@ use crate::browser::Browser;
 use crate::http::errors::Limit;
 use crate::http::protect::shares::{Share, Shares};
 use crate::http::request;
-use crate::sessions::{CachedSession, CurrentSession, Use};
+use crate::sessions::{CachedSession, CurrentSession, SessionUse};
 
 /// The largest page the session service returns, and how many pages are searched for an unreadable session.
 const LARGEST_PAGE: i32 = 200;
@@ -38,10 +38,10 @@ pub(super) struct BrowserApi {
 impl BrowserApi {
     /// The session the call acts for, read without rolling. The caller has checked the origin.
     async fn current<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
-        there(
+        require_session(
             self.browser
                 .sessions
-                .current(request.metadata().as_ref(), Use::LookOnly)
+                .current(request.metadata().as_ref(), SessionUse::LookOnly)
                 .await,
         )
     }
@@ -64,7 +64,12 @@ impl BrowserApi {
         let headers = request.metadata().as_ref();
         let peer = request::peer(request.extensions());
         let device = || self.browser.device(headers, peer);
-        there(self.browser.sessions.current(headers, Use::Rolls(&device)).await)
+        require_session(
+            self.browser
+                .sessions
+                .current(headers, SessionUse::Rolls(&device))
+                .await,
+        )
     }
 
     /// Takes one of the slots of the session's person.
@@ -117,7 +122,7 @@ impl BrowserSessionService for BrowserApi {
         request: Request<GetCurrentSessionRequest>,
     ) -> Result<Response<GetCurrentSessionResponse>, Status> {
         let current = self.current(&request).await?;
-        let session = Some(shown(Session::clone(&current.session), None));
+        let session = Some(redact_session(Session::clone(&current.session), None));
         let provider = self.browser.providers.of_session(&current.session.issuer);
         Ok(Response::new(GetCurrentSessionResponse {
             session,
@@ -135,7 +140,7 @@ impl BrowserSessionService for BrowserApi {
     ) -> Result<Response<RollCurrentSessionResponse>, Status> {
         let current = self.roll(&request).await?;
         let cookie = self.browser.sessions.cookie_if_alive(&current).await;
-        let session = Some(shown(Session::clone(&current.session), None));
+        let session = Some(redact_session(Session::clone(&current.session), None));
         let mut response = Response::new(RollCurrentSessionResponse {
             session,
             server_time: self.server_time(),
@@ -165,7 +170,7 @@ impl BrowserSessionService for BrowserApi {
         let sessions = page
             .sessions
             .into_iter()
-            .map(|session| shown(session, Some(&mine.handle)))
+            .map(|session| redact_session(session, Some(&mine.handle)))
             .collect();
         Ok(Response::new(ListMySessionsResponse {
             sessions,
@@ -244,7 +249,7 @@ impl BrowserSessionService for BrowserApi {
 }
 
 /// The session, or the error status if it is missing.
-fn there(found: Result<Option<CurrentSession>, SessionError>) -> Result<CurrentSession, Status> {
+fn require_session(found: Result<Option<CurrentSession>, SessionError>) -> Result<CurrentSession, Status> {
     match found {
         Ok(Some(current)) => Ok(current),
         Ok(None) => Err(error::status(
@@ -257,7 +262,7 @@ fn there(found: Result<Option<CurrentSession>, SessionError>) -> Result<CurrentS
 }
 
 /// A session as its own person may see it in a browser: of each token, only scope and expiry.
-fn shown(session: Session, current: Option<&str>) -> Session {
+fn redact_session(session: Session, current: Option<&str>) -> Session {
     let is_current = current.is_none_or(|handle| handle == session.handle);
     let device_binding = session.device_binding.map(|binding| DeviceBinding {
         jwk: String::new(),
@@ -303,7 +308,7 @@ mod tests {
             cookie_generation: Some(session_proto::v1::CookieGeneration::default()),
             ..Session::default()
         };
-        let told = shown(session, None);
+        let told = redact_session(session, None);
         assert_eq!(told.cookie_generation, None);
         let binding = told.device_binding.unwrap();
         assert_eq!(

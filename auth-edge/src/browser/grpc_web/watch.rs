@@ -75,7 +75,7 @@ pub(super) async fn stream(
         match items.next().await {
             Some(WatchItem::Lost(error)) => return Err(error),
             Some(item) => items_so_far.push(item),
-            None => return Err(unheard()),
+            None => return Err(watch_lost()),
         }
     }
     // The page can resume from its first event, but not past an event that it has not received yet.
@@ -134,7 +134,7 @@ impl BrowserWatch {
             }
             let given_up = self.unheard_since.map(|since| sleep_until(since + UNHEARD_MAX));
             let item = tokio::select! {
-                Some(()) = OptionFuture::from(given_up) => return Err(unheard()),
+                Some(()) = OptionFuture::from(given_up) => return Err(watch_lost()),
                 _ = self.beat.tick(), if self.unheard_since.is_none() => return Ok(self.event(Kind::Heartbeat)),
                 item = self.items.next() => item,
             };
@@ -159,7 +159,7 @@ impl BrowserWatch {
                 Some(WatchItem::Lost(error)) => return Err(error),
                 // `Current` only reports progress; the other items concern single replicas.
                 Some(WatchItem::Current(_) | WatchItem::Found | WatchItem::Gone) => {}
-                None => return Err(unheard()),
+                None => return Err(watch_lost()),
             }
         }
     }
@@ -174,7 +174,7 @@ impl BrowserWatch {
     }
 }
 
-fn unheard() -> SessionError {
+fn watch_lost() -> SessionError {
     SessionError {
         reason: session_proto::v1::ErrorReason::ErrSessionServiceUnavailable,
         message: "cannot receive from the session service".to_owned(),

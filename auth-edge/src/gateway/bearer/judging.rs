@@ -16,7 +16,7 @@ use url::Url;
 use super::digest::digest_of;
 use super::presented::{PROOF, PresentedToken, Scheme};
 use super::refusal::TokenRefusal;
-use super::verified_tokens::{INTROSPECTION_MAX_AGE_MS, SIGNATURE_MAX_AGE_MS, Verdict};
+use super::verified_tokens::{INTROSPECTION_MAX_AGE_MS, SIGNATURE_MAX_AGE_MS, TokenVerdict};
 use crate::gateway::Gateway;
 use crate::http::request;
 use crate::providers::IdentityProvider;
@@ -172,7 +172,7 @@ impl Presentation<'_> {
         provider: &IdentityProvider,
         raw: &str,
         now_ms: u64,
-    ) -> Result<Verdict, TokenRefusal> {
+    ) -> Result<TokenVerdict, TokenRefusal> {
         let unknown = &self.gateway.bearer.memory.unknown;
         unknown.peek(self.network(), now_ms)?;
         let open = provider.open_questions.try_acquire();

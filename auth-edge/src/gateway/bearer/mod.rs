@@ -48,7 +48,7 @@ pub(super) async fn authorize(
             Ok(Some(token))
         }
         Err(refusal) => {
-            let (reason, answer) = refusal.told();
+            let (reason, answer) = refusal.describe();
             counts.count(reason);
             tracing::info!(
                 http.route = &*presentation.route.name,

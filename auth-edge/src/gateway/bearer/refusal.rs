@@ -9,12 +9,12 @@ use session_proto::v1::ErrorReason;
 
 use crate::gateway::challenge;
 use crate::http::errors::{HttpError, Limit};
-use crate::http::protect::rate_limit::TooMany;
-use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
+use crate::http::protect::rate_limit::RateExceeded;
+use crate::route_table::unmet_requirement::{UnmetRequirement, WRONG_CONNECTION, WRONG_ORGANIZATION};
 
 /// Why a token fails.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", self.told().1.words())]
+#[error("{}", self.describe().1.words())]
 pub(super) enum TokenRefusal {
     /// The header does not follow its scheme.
     Malformed,
@@ -45,27 +45,29 @@ pub(super) enum TokenRefusal {
     /// The route requires a more recent or stronger authentication.
     StepUp,
     /// Too many recent failures.
-    TooMany(#[from] TooMany),
+    TooMany(#[from] RateExceeded),
     /// Too many introspection calls are open, or the store of proofs is full.
     Overloaded,
 }
 
-impl From<Missing> for TokenRefusal {
-    fn from(missing: Missing) -> Self {
+impl From<UnmetRequirement> for TokenRefusal {
+    fn from(missing: UnmetRequirement) -> Self {
         match missing {
-            Missing::StepUp => Self::StepUp,
-            Missing::Organization => Self::Missing(WRONG_ORGANIZATION),
-            Missing::Connection => Self::Connection,
-            Missing::NotBySignIn(failure) => Self::Missing(failure),
+            UnmetRequirement::StepUp => Self::StepUp,
+            UnmetRequirement::Organization => Self::Missing(WRONG_ORGANIZATION),
+            UnmetRequirement::Connection => Self::Connection,
+            UnmetRequirement::NotBySignIn(failure) => Self::Missing(failure),
             // A token is no session and holds no other token.
-            Missing::Session | Missing::Device | Missing::Token(_) => Self::Malformed,
+            UnmetRequirement::Session | UnmetRequirement::Device | UnmetRequirement::Token(_) => {
+                Self::Malformed
+            }
         }
     }
 }
 
 impl TokenRefusal {
     /// A stable short name for logs and metrics, and the answer ([`HttpError::AccessToken`] if standard).
-    pub(super) fn told(&self) -> (&'static str, HttpError) {
+    pub(super) fn describe(&self) -> (&'static str, HttpError) {
         let standard = |code, status, words| HttpError::AccessToken { code, status, words };
         let invalid = |words| standard("invalid_token", StatusCode::UNAUTHORIZED, words);
         let proof = |words| standard("invalid_dpop_proof", StatusCode::UNAUTHORIZED, words);

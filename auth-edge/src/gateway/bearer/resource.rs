@@ -19,7 +19,7 @@ use crate::gateway::{self, Gateway};
 use crate::http::errors::HttpError;
 use crate::providers::sites::Site;
 use crate::route_table::bearer::BearerRule;
-use crate::route_table::{Requested, Route};
+use crate::route_table::{Route, RouteQuery};
 use crate::values::path::RequestPath;
 
 /// How long clients may cache the metadata, and thus keep using an outdated route table.
@@ -42,7 +42,7 @@ fn route_of(gateway: &Gateway, request: &Request) -> Option<(Arc<Route>, String)
     let path = path.to_encoded(METADATA_SEGMENTS);
     let resource = RequestPath::parse(&path).ok()?;
     let by = |method| {
-        let requested = Requested {
+        let requested = RouteQuery {
             host: gateway.sites.of(request.headers()).host(),
             method,
             path: &resource,

@@ -38,30 +38,30 @@ pub(super) const SIGNATURE_MAX_AGE_MS: u64 = 60_000;
 pub(super) type VerdictKey = [u8; 32];
 
 /// The verified token, or why it is invalid.
-pub(super) type Verdict = Result<Arc<VerifiedAccessToken>, Arc<AccessTokenError>>;
+pub(super) type TokenVerdict = Result<Arc<VerifiedAccessToken>, Arc<AccessTokenError>>;
 
 #[derive(Clone)]
-struct Remembered {
-    verdict: Verdict,
+struct CachedVerdict {
+    verdict: TokenVerdict,
     until_ms: u64,
     bytes: u64,
 }
 
 #[derive(Clone)]
-struct ByBytes;
+struct ByteWeighter;
 
-impl Weighter<VerdictKey, Remembered> for ByBytes {
-    fn weight(&self, _: &VerdictKey, remembered: &Remembered) -> u64 {
+impl Weighter<VerdictKey, CachedVerdict> for ByteWeighter {
+    fn weight(&self, _: &VerdictKey, remembered: &CachedVerdict) -> u64 {
         remembered.bytes
     }
 }
 
 /// The cached verdicts.
-pub(super) struct VerifiedTokens(Cache<VerdictKey, Remembered, ByBytes>);
+pub(super) struct VerifiedTokens(Cache<VerdictKey, CachedVerdict, ByteWeighter>);
 
 impl VerifiedTokens {
     pub(super) fn new() -> Self {
-        Self(Cache::with_weighter(EXPECTED, WEIGHT_MAX, ByBytes))
+        Self(Cache::with_weighter(EXPECTED, WEIGHT_MAX, ByteWeighter))
     }
 
     /// The verdict on a token: from the cache, from a call in flight, or from `ask`. If `ask` fails, the next
@@ -70,8 +70,8 @@ impl VerifiedTokens {
         &self,
         key: &VerdictKey,
         (now_ms, max_age_ms): (u64, u64),
-        ask: impl Future<Output = Result<Verdict, E>>,
-    ) -> Result<Verdict, E> {
+        ask: impl Future<Output = Result<TokenVerdict, E>>,
+    ) -> Result<TokenVerdict, E> {
         if let Some(found) = self.0.get(key).filter(|found| now_ms < found.until_ms) {
             return Ok(found.verdict);
         }
@@ -80,7 +80,7 @@ impl VerifiedTokens {
             Ok(found) => Ok(found.verdict),
             Err(place) => {
                 let verdict = ask.await?;
-                if let Some(remembered) = remembered(&verdict, now_ms, max_age_ms) {
+                if let Some(remembered) = cache_entry(&verdict, now_ms, max_age_ms) {
                     // The insert fails only if the slot was taken meanwhile; the verdict is still valid.
                     let _ = place.insert(remembered);
                 }
@@ -91,7 +91,7 @@ impl VerifiedTokens {
 }
 
 /// The cache entry of a verdict; `None` if the verdict is too heavy.
-fn remembered(verdict: &Verdict, now_ms: u64, max_age_ms: u64) -> Option<Remembered> {
+fn cache_entry(verdict: &TokenVerdict, now_ms: u64, max_age_ms: u64) -> Option<CachedVerdict> {
     let until_ms = match verdict {
         Err(error) if matches!(**error, AccessTokenError::Provider(_)) => {
             now_ms.saturating_add(max_age_ms.min(FAILURE_PAUSE_MS))
@@ -106,7 +106,7 @@ fn remembered(verdict: &Verdict, now_ms: u64, max_age_ms: u64) -> Option<Remembe
         .as_ref()
         .map_or(0, |token| members(token.claims()) * SPARE_FACTOR);
     let bytes = u64::try_from(ENTRY_BYTES + claims).unwrap_or(u64::MAX);
-    (bytes <= MAX_VERDICT_BYTES).then(|| Remembered {
+    (bytes <= MAX_VERDICT_BYTES).then(|| CachedVerdict {
         verdict: verdict.clone(),
         until_ms,
         bytes,

@@ -7,12 +7,12 @@ use axum::Extension;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 
-use super::ForApplication;
+use super::ApplicationHeaders;
 use super::rule::CheckRule;
 use crate::gateway::authorized::Authorized;
-use crate::gateway::claim_headers::LeftOut;
+use crate::gateway::claim_headers::OmissionReason;
 use crate::gateway::headers::add_identity;
-use crate::gateway::told::{add_assertion, add_told};
+use crate::gateway::identity_headers::{add_assertion, add_claim_headers};
 use crate::gateway::{Gateway, assertion};
 use crate::http::answer_head;
 use crate::http::errors::HttpError;
@@ -40,10 +40,10 @@ pub(super) fn answer(
         .into_iter()
         .collect();
     add_identity(&mut headers, authorized);
-    let mut application = ForApplication {
-        token_ends_here: authorized.bearer.is_some() && rule.is_some_and(CheckRule::ends_tokens),
+    let mut application = ApplicationHeaders {
+        hides_client_token: authorized.bearer.is_some() && rule.is_some_and(CheckRule::ends_tokens),
         headers: Vec::new(),
-        names: gateway.routes.with(|table| table.facts.told.clone()),
+        names: gateway.routes.with(|table| table.facts.identity_names.clone()),
     };
     if let Some(who) = authorized.principal() {
         let mut offered = HeaderMap::new();
@@ -53,7 +53,7 @@ pub(super) fn answer(
                 let claims = (&**claims, share.unwrap_or(assertion::MAX_CLAIMS_BYTES));
                 add_assertion(&mut headers, gateway, who, &rule.origin, claims)?;
             }
-            add_told(&mut offered, gateway, &rule.route, authorized);
+            add_claim_headers(&mut offered, gateway, &rule.route, authorized);
             application.headers = offered.keys().cloned().collect();
         }
         let token = authorized.access_token.as_ref();
@@ -84,8 +84,8 @@ fn add_what_fits(
         if most.is_none_or(|most| line <= answer_head::room_within(most, headers)) {
             headers.insert(name, value);
         } else {
-            let (left_out, now_ms) = (&gateway.left_out_headers, gateway.clock.now_ms());
-            left_out.tell(&name, None, who, LeftOut::NoRoom, now_ms);
+            let (left_out, now_ms) = (&gateway.omitted_header_log, gateway.clock.now_ms());
+            left_out.log_omission(&name, None, who, OmissionReason::NoRoom, now_ms);
         }
     }
 }

@@ -9,7 +9,7 @@ use session_proto::v1::Session;
 
 use crate::gateway::{Gateway, bearer, refusal};
 use crate::http::request::{self, first_parameter, is_prefetch, is_script, wants_page};
-use crate::route_table::missing::Missing;
+use crate::route_table::unmet_requirement::UnmetRequirement;
 use crate::route_table::{Guard, Route};
 use crate::values::forwarded::OriginalRequest;
 use crate::values::reserved::device_page;
@@ -21,21 +21,21 @@ pub(super) fn refuse(
     (asking, original): (&Parts, &OriginalRequest),
     route: Option<&Route>,
     session: Option<&Session>,
-    missing: Missing,
+    missing: UnmetRequirement,
 ) -> Response {
     let headers = &asking.headers;
     let site = gateway.sites.of(headers);
     let connection = refusal::same_provider(gateway, &missing, session);
     let back = original.url.as_deref();
     let login = refusal::within_head(back, |back| match (route, back) {
-        (Some(_), Some(back)) if matches!(missing, Missing::Device) => site.at(&device_page(back)),
+        (Some(_), Some(back)) if matches!(missing, UnmetRequirement::Device) => site.at(&device_page(back)),
         (Some(route), Some(back)) => {
             let login = site.at(&gateway.login_path);
             refusal::sign_in(&login, back, &route.requirements, connection)
         }
         _ => site.login_url(back, connection),
     });
-    let by_sign_in = !matches!(missing, Missing::NotBySignIn(_));
+    let by_sign_in = !matches!(missing, UnmetRequirement::NotBySignIn(_));
     if by_sign_in
         && sends_visitors(asking, route)
         && is_visit(original.method.as_ref(), headers)
@@ -43,7 +43,7 @@ pub(super) fn refuse(
     {
         return (StatusCode::FOUND, [(header::LOCATION, login)]).into_response();
     }
-    let invites = matches!(missing, Missing::Session);
+    let invites = matches!(missing, UnmetRequirement::Session);
     let login = if back.is_some() { &*login } else { "" };
     let mut response = refusal::refusal(route, session, missing, login);
     if let Some(rule) = route.and_then(|route| route.bearer.as_ref()).filter(|_| invites) {

@@ -30,7 +30,7 @@ impl FolderBackend {
     }
 
     /// The folder's path and the file's path, both without links.
-    fn resolved(&self, path: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    fn resolve_path(&self, path: &Path) -> io::Result<(PathBuf, PathBuf)> {
         // Resolved each time: a deployment may swap the folder itself.
         let root = self.0.canonicalize()?;
         // A broken link, a loop, or a link out of the folder counts as not found.
@@ -40,8 +40,8 @@ impl FolderBackend {
     }
 
     /// An open file of the folder, and a path by which the kernel opens it again.
-    fn opened(&self, path: &Path) -> io::Result<(File, PathBuf)> {
-        let (root, real) = self.resolved(path)?;
+    fn open_file(&self, path: &Path) -> io::Result<(File, PathBuf)> {
+        let (root, real) = self.resolve_path(path)?;
         let file = File::open(real)?;
         let descriptor = descriptor_below(&root, &file)?;
         Ok((file, descriptor))
@@ -66,7 +66,7 @@ impl Backend for FolderBackend {
 
     fn open(&self, path: PathBuf) -> Self::OpenFuture {
         let folder = self.clone();
-        let opening = tokio::task::spawn_blocking(move || folder.opened(&path));
+        let opening = tokio::task::spawn_blocking(move || folder.open_file(&path));
         Box::pin(async move {
             let (_judged, descriptor) = opening.await??;
             TokioBackend.open(descriptor).await
@@ -75,7 +75,7 @@ impl Backend for FolderBackend {
 
     fn metadata(&self, path: PathBuf) -> Self::MetadataFuture {
         let folder = self.clone();
-        let metadata = tokio::task::spawn_blocking(move || folder.resolved(&path)?.1.metadata());
+        let metadata = tokio::task::spawn_blocking(move || folder.resolve_path(&path)?.1.metadata());
         Box::pin(async move { metadata.await? })
     }
 }

@@ -10,7 +10,7 @@ use super::api::core::header_value_option::HeaderAppendAction;
 use super::api::core::{HeaderValue as Header, HeaderValueOption};
 use super::api::{CheckResponse, DeniedHttpResponse, OkHttpResponse, rpc, types};
 use crate::gateway::bearer::PROOF;
-use crate::gateway::check::ForApplication;
+use crate::gateway::check::ApplicationHeaders;
 use crate::gateway::headers::{is_for_proxies, is_identity, other_cookies};
 use crate::values::header_name::folded;
 
@@ -63,8 +63,8 @@ pub(super) async fn of(
 fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> OkHttpResponse {
     let replace = HeaderAppendAction::OverwriteIfExistsOrAdd;
     let answered = response.headers();
-    let own = ForApplication::default();
-    let told = response.extensions().get::<ForApplication>().unwrap_or(&own);
+    let own = ApplicationHeaders::default();
+    let told = response.extensions().get::<ApplicationHeaders>().unwrap_or(&own);
     let is_for_upstream = |name: &HeaderName| {
         is_identity(name) || *name == header::AUTHORIZATION || told.headers.contains(name)
     };
@@ -80,7 +80,7 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
             is_identity(name)
                 || is_for_proxies(name)
                 || told.names.contain(&folded(name.as_str()))
-                || (is_token && told.token_ends_here)
+                || (is_token && told.hides_client_token)
         })
         // Envoy removes headers after it sets them. A header that is not set is removed.
         .filter(|name| {

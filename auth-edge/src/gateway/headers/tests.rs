@@ -1,6 +1,6 @@
 //! Tests which headers, cookies and trailers of a client are forwarded.
 
-use super::{ToldNames, for_upstream, strip_trailers};
+use super::{IdentityHeaderNames, for_upstream, strip_trailers};
 use crate::route_table::file;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -59,7 +59,7 @@ fn identity_headers_are_removed_in_every_spelling() {
     ] {
         let sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
         assert_eq!(
-            for_upstream(&sent, &[], &ToldNames::default(), false, false, ours),
+            for_upstream(&sent, &[], &IdentityHeaderNames::default(), false, false, ours),
             headers(&[("accept", "*/*")]),
             "{name}"
         );
@@ -73,7 +73,7 @@ fn what_some_rule_tells_is_removed_in_every_spelling_from_trailers_too() {
          [[route]]\npath = \"/b\"\nguard = \"none\"\nupstream = \"http://a\"\n";
     let table = file::parse(table, &file::RouteFileContext::default()).expect("a right table");
     for route in table.routes.all() {
-        let told = &route.table.told;
+        let identity_names = &route.table.identity_names;
         for name in [
             "Remote-User",
             "remote_user",
@@ -83,11 +83,11 @@ fn what_some_rule_tells_is_removed_in_every_spelling_from_trailers_too() {
         ] {
             let mut sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
             assert_eq!(
-                for_upstream(&sent, &[], told, true, false, ours),
+                for_upstream(&sent, &[], identity_names, true, false, ours),
                 headers(&[("accept", "*/*")]),
                 "{name}"
             );
-            strip_trailers(&mut sent, told);
+            strip_trailers(&mut sent, identity_names);
             assert_eq!(sent, headers(&[("accept", "*/*")]), "{name}");
         }
     }
@@ -109,7 +109,7 @@ fn headers_of_this_hop_end_here_also_those_named_by_the_client() {
         ("accept", "*/*"),
     ]);
     assert_eq!(
-        for_upstream(&sent, &[], &ToldNames::default(), false, false, ours),
+        for_upstream(&sent, &[], &IdentityHeaderNames::default(), false, false, ours),
         headers(&[("accept", "*/*")])
     );
 }
@@ -120,7 +120,7 @@ fn a_list_of_names_is_as_long_as_what_it_names() {
     let sent = headers(&[("connection", &many), ("x-secret", "1"), ("accept", "*/*")]);
     assert_eq!(super::named_by_connection(&sent), ["x-secret"]);
     assert_eq!(
-        for_upstream(&sent, &[], &ToldNames::default(), false, false, ours),
+        for_upstream(&sent, &[], &IdentityHeaderNames::default(), false, false, ours),
         headers(&[("accept", "*/*")])
     );
 }
@@ -140,7 +140,7 @@ fn trailers_may_not_say_what_headers_may_not() {
         ("connection", "x-named"),
         ("x-named", "1"),
     ]);
-    strip_trailers(&mut sent, &ToldNames::default());
+    strip_trailers(&mut sent, &IdentityHeaderNames::default());
     assert_eq!(sent, headers(&[("x-checksum", "1")]));
 }
 
@@ -157,7 +157,7 @@ fn our_cookies_stay_here_and_others_go_on() {
         let sent = for_upstream(
             &headers(&[("cookie", cookie)]),
             &[],
-            &ToldNames::default(),
+            &IdentityHeaderNames::default(),
             false,
             false,
             ours,

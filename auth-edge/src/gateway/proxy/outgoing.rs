@@ -19,7 +19,7 @@ use crate::gateway::assertion::MAX_CLAIMS_BYTES;
 use crate::gateway::authorized::Authorized;
 use crate::gateway::bearer::PROOF;
 use crate::gateway::headers::{self, AddressMap};
-use crate::gateway::told::{add_assertion, add_told};
+use crate::gateway::identity_headers::{add_assertion, add_claim_headers};
 use crate::http::errors::HttpError;
 use crate::http::request;
 use crate::route_table::{Csrf, Route, Server};
@@ -106,13 +106,13 @@ impl OutgoingRequest<'_> {
         head.headers = headers::for_upstream(
             client,
             ours,
-            &table.told,
+            &table.identity_names,
             may_override_method,
             is_from_trusted,
             |name| gateway.owns_cookie(name),
         );
         headers::add_identity(&mut head.headers, self.authorized);
-        add_told(&mut head.headers, gateway, self.route, self.authorized);
+        add_claim_headers(&mut head.headers, gateway, self.route, self.authorized);
         trace::continue_trace(
             &mut head.headers,
             self.head.extensions.get::<RequestId>().copied(),

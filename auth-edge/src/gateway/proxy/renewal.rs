@@ -55,17 +55,20 @@ impl Renewals {
         let slot = usize::try_from(session % SLOTS as u64).ok()?;
         let mut last = self.slots.get(slot)?.lock().await;
         // Another request may have refreshed it since.
-        let other =
-            async |force_refresh| match shared.sessions.granted(&current.id, wanted, force_refresh).await {
-                Ok(granted) => Some(granted).filter(|granted| granted.authorization != refused.authorization),
-                Err(error) => {
-                    tracing::info!(
-                        error = &error as &dyn std::error::Error,
-                        "an access token that the upstream refused could not be refreshed"
-                    );
-                    None
-                }
-            };
+        let other = async |force_refresh| match shared
+            .sessions
+            .fetch_token(&current.id, wanted, force_refresh)
+            .await
+        {
+            Ok(granted) => Some(granted).filter(|granted| granted.authorization != refused.authorization),
+            Err(error) => {
+                tracing::info!(
+                    error = &error as &dyn std::error::Error,
+                    "an access token that the upstream refused could not be refreshed"
+                );
+                None
+            }
+        };
         if let Some(other) = other(false).await {
             return Some(other);
         }

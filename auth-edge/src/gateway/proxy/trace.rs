@@ -51,7 +51,7 @@ pub(super) fn of_request(request: &Request) -> Span {
         http.response.status_code = Empty,
         server.address = url.host(),
         server.port = port(url),
-        url.full = shown(url),
+        url.full = url_without_query(url),
         error.type = Empty,
     )
 }
@@ -67,13 +67,13 @@ fn port(url: &Uri) -> Option<i64> {
 }
 
 /// An upstream's address without the query. It has no userinfo: the route table rejects such addresses.
-fn shown(url: &Uri) -> Option<String> {
+fn url_without_query(url: &Uri) -> Option<String> {
     let (scheme, authority) = (url.scheme_str()?, url.authority()?);
     Some(format!("{scheme}://{authority}{}", url.path()))
 }
 
 /// Records the outcome in the span; `None` means a broken connection.
-pub(super) fn answered(span: &Span, status: Option<StatusCode>) {
+pub(super) fn record_response(span: &Span, status: Option<StatusCode>) {
     if let Some(status) = status {
         tracing::record_all!(span, http.response.status_code = i64::from(status.as_u16()));
     }
@@ -92,7 +92,7 @@ fn begin(id: RequestId) -> Option<HeaderValue> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Uri, port, shown};
+    use super::{Uri, port, url_without_query};
 
     #[test]
     fn an_address_is_told_with_its_port_and_without_its_query() {
@@ -106,7 +106,10 @@ mod tests {
             ("https://[::1]/a", "https://[::1]/a", 443),
         ] {
             let url: Uri = url.parse().unwrap();
-            assert_eq!((shown(&url).as_deref(), port(&url)), (Some(told), Some(number)));
+            assert_eq!(
+                (url_without_query(&url).as_deref(), port(&url)),
+                (Some(told), Some(number))
+            );
         }
     }
 }

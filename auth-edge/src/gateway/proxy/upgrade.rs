@@ -95,7 +95,7 @@ pub(super) fn join(
         let frame = tokio::select! {
             // Such connections normally end when a side hangs up.
             _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => return,
-            () = ending::ended(open.as_ref()) => POLICY_VIOLATION,
+            () = ending::wait_for_session_end(open.as_ref()) => POLICY_VIOLATION,
             () = stopping.cancelled() => GOING_AWAY,
         };
         drop(upstream);

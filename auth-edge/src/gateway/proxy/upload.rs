@@ -20,7 +20,7 @@ use http_body_util::Limited;
 
 use crate::gateway::headers;
 use crate::http::mapped_body::{PolledFrame, map_polls};
-use crate::route_table::upstream_headers::ToldNames;
+use crate::route_table::upstream_headers::IdentityHeaderNames;
 
 /// Longest part of a body kept for a repetition, in bytes: enough for forms and API calls.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
@@ -28,7 +28,7 @@ const MAX_KEPT_BYTES: usize = 64 * 1024;
 /// The client's body broke off, or its framing is invalid (RFC 9112, section 7.1).
 #[derive(Debug, thiserror::Error)]
 #[error("the request's body cannot be read")]
-pub(super) struct Unreadable(#[source] axum::Error);
+pub(super) struct UploadReadError(#[source] axum::Error);
 
 /// A request's body, for one attempt after another.
 pub(super) struct Upload(Option<Arc<Mutex<Reading>>>);
@@ -48,14 +48,19 @@ struct Reading {
 
 impl Upload {
     /// Wraps a body of up to `limit` bytes (0: no limit); longer ones end in a
-    /// [`http_body_util::LengthLimitError`]. Removes the trailers in `told`. `is_keeping` allows repetition.
-    pub(super) fn new(body: Body, limit: u64, told: &ToldNames, is_keeping: bool) -> Self {
+    /// [`http_body_util::LengthLimitError`]. Removes the trailers in `identity_names`. `is_keeping` allows repetition.
+    pub(super) fn new(
+        body: Body,
+        limit: u64,
+        identity_names: &IdentityHeaderNames,
+        is_keeping: bool,
+    ) -> Self {
         if body.is_end_stream() {
             return Self(None);
         }
-        let told = told.clone();
+        let identity_names = identity_names.clone();
         let body = map_polls(body, move |_, polled| {
-            headers::fit_frame(polled, &told).map_err(Unreadable)
+            headers::fit_frame(polled, &identity_names).map_err(UploadReadError)
         });
         let limit = match usize::try_from(limit) {
             Ok(limit) if limit > 0 => limit,
@@ -213,10 +218,10 @@ mod tests {
     use http_body::Body as _;
     use http_body_util::BodyExt as _;
 
-    use super::{MAX_KEPT_BYTES, ToldNames, Upload};
+    use super::{IdentityHeaderNames, MAX_KEPT_BYTES, Upload};
 
     fn upload(body: Body, limit: u64, is_keeping: bool) -> Upload {
-        Upload::new(body, limit, &ToldNames::default(), is_keeping)
+        Upload::new(body, limit, &IdentityHeaderNames::default(), is_keeping)
     }
 
     /// A body of these pieces.

@@ -23,7 +23,7 @@ use tokio::time::Sleep;
 use crate::gateway::ending::StreamKind;
 use crate::gateway::headers;
 use crate::http::mapped_body::map_polls;
-use crate::route_table::upstream_headers::ToldNames;
+use crate::route_table::upstream_headers::IdentityHeaderNames;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -49,11 +49,11 @@ where
     // Runs while the edge waits for the upstream.
     let mut waiting: Option<Pin<Box<Sleep>>> = None;
     // The names of identity headers only matter in requests.
-    let told = ToldNames::default();
+    let identity_names = IdentityHeaderNames::default();
     map_polls(body, move |context, polled| {
         if polled.is_ready() {
             waiting = None;
-            return headers::fit_frame(polled, &told).map_err(Into::into);
+            return headers::fit_frame(polled, &identity_names).map_err(Into::into);
         }
         let Some(longest) = longest else {
             return Poll::Pending;

@@ -14,7 +14,7 @@ use crate::values::forwarded::TrustedProxies;
 ///
 /// # Errors
 /// The request names no host, or two.
-pub(crate) fn named(request: &Request) -> Result<(), HttpError> {
+pub(crate) fn check_host(request: &Request) -> Result<(), HttpError> {
     let named = request.headers().get_all(header::HOST).iter().count();
     let least = usize::from(request.version() == Version::HTTP_11);
     if named > 1 || named < least {

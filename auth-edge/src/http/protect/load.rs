@@ -37,14 +37,14 @@ const UNASKED: u32 = 2;
 
 /// The concurrent requests of one visitor.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct VisitorShare {
+pub(crate) struct ClientShares {
     /// For an address.
     pub(crate) of_address: u32,
     /// For a session.
     pub(crate) of_session: u32,
 }
 
-impl VisitorShare {
+impl ClientShares {
     /// The shares of `requests` concurrent requests, each at least 1; 0 is no limit.
     #[must_use]
     pub(crate) fn of(requests: usize) -> Self {
@@ -70,12 +70,12 @@ pub(crate) fn connections_of_address(connections: usize) -> usize {
 pub(crate) struct ConcurrencyLimit {
     permits: Arc<Semaphore>,
     visitors: Arc<Shares>,
-    share: VisitorShare,
+    share: ClientShares,
 }
 
 /// A request that the edge works on.
 #[derive(Debug)]
-pub(crate) struct Admitted {
+pub(crate) struct AdmissionPermit {
     /// The request's place among all, until dropped.
     pub(crate) permit: OwnedSemaphorePermit,
     /// The place in its visitor's share.
@@ -85,7 +85,7 @@ pub(crate) struct Admitted {
 impl ConcurrencyLimit {
     /// Allows `count` requests in all (0 is no limit) and `share` for each visitor.
     #[must_use]
-    pub(crate) fn new(count: usize, share: VisitorShare) -> Self {
+    pub(crate) fn new(count: usize, share: ClientShares) -> Self {
         let count = if count == 0 { Semaphore::MAX_PERMITS } else { count };
         Self {
             permits: Arc::new(Semaphore::new(count)),
@@ -102,7 +102,7 @@ impl ConcurrencyLimit {
         &self,
         address: IpAddr,
         session: impl FnOnce() -> Option<SessionId>,
-    ) -> Result<Admitted, HttpError> {
+    ) -> Result<AdmissionPermit, HttpError> {
         let (visitors, share) = (&self.visitors, self.share);
         let address = network(address);
         let unasked = visitors.enter(address, share.of_address.div_ceil(UNASKED));
@@ -116,7 +116,7 @@ impl ConcurrencyLimit {
         })?;
         let permit = Arc::clone(&self.permits).try_acquire_owned();
         let permit = permit.map_err(|_all_in_use| HttpError::Overloaded(Limit::Requests))?;
-        Ok(Admitted { permit, visitor })
+        Ok(AdmissionPermit { permit, visitor })
     }
 }
 
@@ -140,12 +140,12 @@ mod tests {
 
     use super::*;
 
-    const MANY: VisitorShare = VisitorShare {
+    const MANY: ClientShares = ClientShares {
         of_address: 100,
         of_session: 100,
     };
 
-    const FEW: VisitorShare = VisitorShare {
+    const FEW: ClientShares = ClientShares {
         of_address: 4,
         of_session: 2,
     };
@@ -166,7 +166,7 @@ mod tests {
             (1, (1, 1)),
             (0, (u32::MAX, u32::MAX)),
         ] {
-            let share = VisitorShare::of(requests);
+            let share = ClientShares::of(requests);
             assert_eq!((share.of_address, share.of_session), shares, "{requests}");
         }
         assert_eq!(connections_of_address(700), 175);
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_visitor_has_their_share_until_the_answer_is_sent() {
-        let share = VisitorShare {
+        let share = ClientShares {
             of_address: 1,
             of_session: 1,
         };

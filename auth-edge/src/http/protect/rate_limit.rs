@@ -31,12 +31,12 @@ pub(crate) struct RateLimiter {
 /// The error for an empty bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests; try again in {retry_after_secs} s")]
-pub(crate) struct TooMany {
+pub(crate) struct RateExceeded {
     /// Whole seconds until the client may retry; at least 1.
     pub(crate) retry_after_secs: u64,
 }
 
-impl TooMany {
+impl RateExceeded {
     /// The error for a client that this limit rejects.
     pub(crate) fn refuse(self, limit: Limit) -> HttpError {
         HttpError::RateLimited {
@@ -67,8 +67,8 @@ impl RateLimiter {
     /// Takes one token from this key's bucket.
     ///
     /// # Errors
-    /// [`TooMany`] if the bucket is empty; a rejected request takes no token.
-    pub(crate) fn check(&self, key: impl Hash, now_ms: u64) -> Result<(), TooMany> {
+    /// [`RateExceeded`] if the bucket is empty; a rejected request takes no token.
+    pub(crate) fn check(&self, key: impl Hash, now_ms: u64) -> Result<(), RateExceeded> {
         let Some(slot) = self.slot(key) else {
             return Ok(());
         };
@@ -84,8 +84,8 @@ impl RateLimiter {
     /// Whether [`Self::check`] would allow a request; takes no token.
     ///
     /// # Errors
-    /// [`TooMany`] if the bucket is empty.
-    pub(crate) fn peek(&self, key: impl Hash, now_ms: u64) -> Result<(), TooMany> {
+    /// [`RateExceeded`] if the bucket is empty.
+    pub(crate) fn peek(&self, key: impl Hash, now_ms: u64) -> Result<(), RateExceeded> {
         let Some(slot) = self.slot(key) else {
             return Ok(());
         };
@@ -94,14 +94,14 @@ impl RateLimiter {
     }
 
     /// When a bucket that is full again at `full_at` is full after one more request.
-    fn after_one_more(&self, full_at: u64, now: u64) -> Result<u64, TooMany> {
+    fn after_one_more(&self, full_at: u64, now: u64) -> Result<u64, RateExceeded> {
         let latest = now + self.window_us;
         // A time beyond an empty bucket's comes from a clock that was set back since.
         let full_at = if full_at > latest { now } else { full_at.max(now) } + self.cost_us;
         if full_at <= latest {
             return Ok(full_at);
         }
-        Err(TooMany {
+        Err(RateExceeded {
             retry_after_secs: (full_at - latest).div_ceil(1_000_000).max(1),
         })
     }
@@ -114,7 +114,7 @@ impl RateLimiter {
 
 #[cfg(test)]
 mod tests {
-    use super::{RateLimiter, TooMany};
+    use super::{RateExceeded, RateLimiter};
     use chassis::serve::network;
     use std::net::{IpAddr, Ipv6Addr};
     use std::time::Duration;
@@ -132,11 +132,11 @@ mod tests {
         }
         assert_eq!(
             limiter.check(ip("192.0.2.1"), start),
-            Err(TooMany { retry_after_secs: 20 })
+            Err(RateExceeded { retry_after_secs: 20 })
         );
         assert_eq!(
             limiter.check(ip("192.0.2.1"), start + 19_000),
-            Err(TooMany { retry_after_secs: 1 })
+            Err(RateExceeded { retry_after_secs: 1 })
         );
         assert_eq!(limiter.check(ip("192.0.2.1"), start + 20_000), Ok(()));
         assert!(limiter.check(ip("192.0.2.1"), start + 20_000).is_err());
@@ -153,7 +153,7 @@ mod tests {
             assert!((0..10).all(|_| limiter.peek(who, start) == Ok(())), "{taken}");
             assert_eq!(limiter.check(who, start), Ok(()));
         }
-        let empty = Err(TooMany { retry_after_secs: 30 });
+        let empty = Err(RateExceeded { retry_after_secs: 30 });
         assert_eq!(limiter.peek(who, start), empty);
         assert_eq!(limiter.check(who, start), empty);
         assert_eq!(limiter.peek(who, start + 30_000), Ok(()));

@@ -20,11 +20,11 @@ pub(crate) struct Shares {
 /// One place of a key, until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
-    _counted: Arc<Counted>,
+    _counted: Arc<ShareSlot>,
 }
 
 #[derive(Debug)]
-struct Counted {
+struct ShareSlot {
     shares: Arc<Shares>,
     slot: usize,
 }
@@ -44,7 +44,7 @@ impl Shares {
     pub(crate) fn enter(self: &Arc<Self>, key: impl Hash, most: u32) -> Option<Share> {
         let slot = usize::try_from(self.hasher.hash_one(key)).unwrap_or_default() % SLOTS;
         let before = self.slots[slot].fetch_add(1, Ordering::Relaxed);
-        let counted = Counted {
+        let counted = ShareSlot {
             shares: Arc::clone(self),
             slot,
         };
@@ -65,7 +65,7 @@ impl Shares {
     }
 }
 
-impl Drop for Counted {
+impl Drop for ShareSlot {
     fn drop(&mut self) {
         self.shares.slots[self.slot].fetch_sub(1, Ordering::Relaxed);
     }

@@ -42,7 +42,7 @@ pub(crate) const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How much longer to wait for a client that has sent `received` bytes while the edge waited for `waited`.
 /// `silence` is the longest silence, and the time before the minimum rate counts.
-fn left(silence: Duration, received: u64, waited: Duration) -> Duration {
+fn time_left(silence: Duration, received: u64, waited: Duration) -> Duration {
     let at_least_rate = Duration::from_millis(received.saturating_mul(1_000) / MIN_RATE);
     let by_rate = silence.saturating_add(at_least_rate).saturating_sub(waited);
     silence.min(by_rate).min(TOTAL_MAX.saturating_sub(waited))
@@ -50,9 +50,9 @@ fn left(silence: Duration, received: u64, waited: Duration) -> Duration {
 
 /// Request extension: whether the body may be silent without a limit.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MayBeSilent(Arc<AtomicBool>);
+pub(crate) struct SilenceAllowance(Arc<AtomicBool>);
 
-impl MayBeSilent {
+impl SilenceAllowance {
     /// Allows silence from now on, because the receiver accepts streams.
     pub(crate) fn allow(&self) {
         self.0.store(true, Ordering::Relaxed);
@@ -64,7 +64,7 @@ pub(crate) fn bounded(mut request: Request, silence: Duration) -> Request {
     if request.body().is_end_stream() {
         return request;
     }
-    let may_be_silent = streams(request.version(), request.headers()).then(MayBeSilent::default);
+    let may_be_silent = streams(request.version(), request.headers()).then(SilenceAllowance::default);
     if let Some(may_be_silent) = &may_be_silent {
         request.extensions_mut().insert(may_be_silent.clone());
     }
@@ -113,7 +113,7 @@ struct BodyDeadline {
     waited: Duration,
     /// The start of the current wait, and its timer.
     now: Option<(Instant, Pin<Box<Sleep>>)>,
-    may_be_silent: Option<MayBeSilent>,
+    may_be_silent: Option<SilenceAllowance>,
 }
 
 impl BodyDeadline {
@@ -142,7 +142,7 @@ impl BodyDeadline {
         if may_be_silent.is_some_and(|it| it.0.load(Ordering::Relaxed)) {
             return Poll::Pending;
         }
-        let left = left(self.silence, self.received, self.waited);
+        let left = time_left(self.silence, self.received, self.waited);
         let (_, over) = self.now.get_or_insert_with(|| {
             let now = Instant::now();
             (now, Box::pin(tokio::time::sleep_until(now + left)))

@@ -89,7 +89,7 @@ async fn a_stream_that_was_passed_on_may_be_silent() {
     let kind = HeaderValue::from_static("application/grpc");
     request.headers_mut().insert(header::CONTENT_TYPE, kind);
     let request = bounded(request, SILENCE);
-    request.extensions().get::<MayBeSilent>().unwrap().allow();
+    request.extensions().get::<SilenceAllowance>().unwrap().allow();
     let (_, got, given_up) = read(request).await;
     assert!(!given_up && got == 2);
 }

@@ -114,7 +114,7 @@ impl SignIn {
             .err()?;
         // The sign-in knew of the demand only if the earlier session had the same.
         let owes_news = session.sign_in_demand.is_some() && !proved_anew;
-        let requirements = requirements.with_what_is_owed(Some(session));
+        let requirements = requirements.with_sign_in_demand(Some(session));
         (missing.is_of_sign_in() && !owes_news).then(|| requirements.unmet_key(id))
     }
 

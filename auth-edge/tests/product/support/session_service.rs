@@ -13,10 +13,10 @@ use chassis::secret::Reloading;
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::ErrorReason;
 use session_svc::grpc::{self, CallContext, Health};
-use session_svc::keeper::Keeper;
 use session_svc::receiver::{SignalReceiver, TransmittersFile};
 use session_svc::refresh::{LEASE, Measures, RefreshProviders, Refresher};
 use session_svc::session::Lifetime;
+use session_svc::session_store::SessionStore;
 use session_svc::sessions::{SessionLimits, Sessions};
 use session_svc::store::embedded::{DEFAULT_CAPACITY, EmbeddedStore};
 use session_svc::vault::{KeyRing, Vault};
@@ -89,9 +89,15 @@ impl SessionService {
             absolute_ms: 604_800_000,
             roll_interval_ms: 60_000,
         };
-        let keeper = Keeper::new(Arc::new(store.clone()), Arc::new(vault), lifetime);
+        let session_store = SessionStore::new(Arc::new(store.clone()), Arc::new(vault), lifetime);
         let measures = Measures::new(&prometheus::Registry::new()).unwrap();
-        let refresher = Refresher::new(keeper.clone(), providers.clone(), LEASE, MAX_BYTES, measures);
+        let refresher = Refresher::new(
+            session_store.clone(),
+            providers.clone(),
+            LEASE,
+            MAX_BYTES,
+            measures,
+        );
         let limits = SessionLimits {
             revalidate_ms: 0,
             refresh_lease: LEASE,
@@ -100,7 +106,7 @@ impl SessionService {
             watch_heartbeat: heartbeat,
         };
         let sessions =
-            Sessions::new(keeper, Arc::new(refresher), limits).with_demands(transmitters.is_some());
+            Sessions::new(session_store, Arc::new(refresher), limits).with_demands(transmitters.is_some());
         let receiver = transmitters
             .clone()
             .map(|file| SignalReceiver::new(file, &prometheus::Registry::new()).unwrap());

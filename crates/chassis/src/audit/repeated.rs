@@ -215,7 +215,7 @@ mod tests {
 
     /// Counts records, and sums up the requests they stand for.
     #[derive(Clone, Default)]
-    struct Written(Arc<(AtomicUsize, AtomicU64)>);
+    struct WriteCounter(Arc<(AtomicUsize, AtomicU64)>);
 
     struct CountOf(u64);
 
@@ -229,7 +229,7 @@ mod tests {
         fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
     }
 
-    impl tracing_subscriber::Layer<Registry> for Written {
+    impl tracing_subscriber::Layer<Registry> for WriteCounter {
         fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, Registry>) {
             let mut count = CountOf(1);
             event.record(&mut count);
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    impl Written {
+    impl WriteCounter {
         fn of(work: impl FnOnce(&RepeatedRecords, &ManualClock)) -> (usize, u64) {
             let written = Self::default();
             let subscriber = Registry::default().with(written.clone());
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn thousands_of_repetitions_are_one_record_and_one_sum_that_loses_none() {
-        let written = Written::of(|records, _| {
+        let written = WriteCounter::of(|records, _| {
             for _ in 0..3_000 {
                 records.write(&refused("192.0.2.1", "body"));
             }
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn each_minute_of_repetitions_is_one_record() {
-        let written = Written::of(|records, clock| {
+        let written = WriteCounter::of(|records, clock| {
             for _ in 0..10 {
                 for _ in 0..100 {
                     records.write(&refused("192.0.2.1", "body"));
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_differs_or_comes_again_later_has_a_record_of_its_own() {
-        let written = Written::of(|records, clock| {
+        let written = WriteCounter::of(|records, clock| {
             records.write(&refused("192.0.2.1", "body"));
             records.write(&refused("192.0.2.1", "token_malformed"));
             records.write(&refused("192.0.2.2", "body"));
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_hundred_thousand_addresses_write_no_more_records_than_the_table_has_places() {
-        let written = Written::of(|records, _| {
+        let written = WriteCounter::of(|records, _| {
             for address in 0..100_000 {
                 records.write(&refused(&address.to_string(), "body"));
             }

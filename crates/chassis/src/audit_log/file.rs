@@ -70,7 +70,7 @@ impl AuditFile {
         )?;
         registry.register(Box::new(failures.clone()))?;
         let condition = readiness.condition(CONDITION, Weight::Informative);
-        condition.met();
+        condition.mark_met();
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -137,7 +137,7 @@ impl AuditFile {
 
     fn report_success(&mut self) {
         if std::mem::replace(&mut self.is_failing, false) {
-            self.condition.met();
+            self.condition.mark_met();
             tracing::info!("audit records are written again");
         }
     }

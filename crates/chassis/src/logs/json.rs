@@ -99,7 +99,7 @@ fn line(time: &str, event: &Event<'_>) -> Result<Vec<u8>, serde_json::Error> {
 
 /// Adds an event's fields to an object; its message only if `has_message`.
 fn recorded<M: SerializeMap>(map: M, event: &Event<'_>, has_message: bool) -> Result<M, M::Error> {
-    let mut fields = Fields {
+    let mut fields = FieldWriter {
         map,
         has_message,
         failed: None,
@@ -112,14 +112,14 @@ fn recorded<M: SerializeMap>(map: M, event: &Event<'_>, has_message: bool) -> Re
 }
 
 /// Writes the fields of a record in the order of arrival.
-struct Fields<M: SerializeMap> {
+struct FieldWriter<M: SerializeMap> {
     map: M,
     has_message: bool,
     /// The first error. A visitor cannot return errors.
     failed: Option<M::Error>,
 }
 
-impl<M: SerializeMap> Fields<M> {
+impl<M: SerializeMap> FieldWriter<M> {
     fn add(&mut self, name: &str, value: &(impl serde::Serialize + ?Sized)) {
         if self.failed.is_none() {
             self.failed = self.map.serialize_entry(name, value).err();
@@ -127,7 +127,7 @@ impl<M: SerializeMap> Fields<M> {
     }
 }
 
-impl<M: SerializeMap> Visit for Fields<M> {
+impl<M: SerializeMap> Visit for FieldWriter<M> {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.add(field.name(), &value);
     }
@@ -180,12 +180,12 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("{0}")]
-    struct Cause(&'static str, #[source] Option<Box<Cause>>);
+    struct ChainedError(&'static str, #[source] Option<Box<ChainedError>>);
 
     #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
+    struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Written {
+    impl Write for CapturedOutput {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     fn logged(log: impl FnOnce()) -> Value {
-        let written = Written::default();
+        let written = CapturedOutput::default();
         let unwritten = UnwrittenRecords::new(&Registry::new()).unwrap();
         let queue = LogQueue::start("logs", written.clone(), unwritten).unwrap();
         let layer = Json {
@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn an_error_is_logged_with_every_cause() {
-        let algorithm = Cause("the token is signed with another algorithm", None);
-        let error = Cause("the ID token was refused", Some(Box::new(algorithm)));
+        let algorithm = ChainedError("the token is signed with another algorithm", None);
+        let error = ChainedError("the ID token was refused", Some(Box::new(algorithm)));
         let record = logged(|| {
             tracing::warn!(
                 error = &error as &dyn Error,
@@ -232,7 +232,7 @@ mod tests {
             (&record["level"], &record["message"], &record["reason"]),
             (&json!("WARN"), &json!("callback refused"), &json!("id_token"))
         );
-        let lone = Cause("alone", None);
+        let lone = ChainedError("alone", None);
         let record = logged(|| tracing::error!(error = &lone as &dyn Error, "failed"));
         assert_eq!(record.get("error.sources"), None);
     }

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     /// Finds the limit for these files and this list of groups.
-    fn found(files: &[(&str, &str)], groups: &str) -> Option<(u64, String)> {
+    fn find_limit(files: &[(&str, &str)], groups: &str) -> Option<(u64, String)> {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let file = root.path().join(path);
@@ -92,7 +92,7 @@ mod tests {
             ("pods/small/memory.max", "200\n"),
             ("free/memory.max", "max\n"),
         ];
-        let limit = |groups| found(&files, groups);
+        let limit = |groups| find_limit(&files, groups);
         assert_eq!(limit("0::/pods/pod/own\n"), at(1000, "pods/memory.max"));
         assert_eq!(limit("0::/pods/small\n"), at(200, "pods/small/memory.max"));
         assert_eq!(limit("0::/free\n"), None);
@@ -112,7 +112,7 @@ mod tests {
             ),
             ("unified/pod/cgroup.procs", ""),
         ];
-        let limit = |groups| found(&files, groups);
+        let limit = |groups| find_limit(&files, groups);
         let pod = at(4096, "memory/pod/memory.stat");
         assert_eq!(limit("5:cpu:/\n4:cpuset,memory:/pod\n"), pod);
         assert_eq!(limit("4:memory:/pod\n0::/pod\n"), pod);
@@ -125,7 +125,7 @@ mod tests {
         let files = [("memory.max", "5000\n")];
         for group in ["/", "/pods/own", "/../other"] {
             let groups = format!("0::{group}\n");
-            assert_eq!(found(&files, &groups), at(5000, "memory.max"), "{group}");
+            assert_eq!(find_limit(&files, &groups), at(5000, "memory.max"), "{group}");
         }
     }
 }

@@ -55,7 +55,7 @@ async fn next(client: &mut DuplexStream) -> Option<(u8, Vec<u8>)> {
 }
 
 /// How long the server keeps a connection that receives only these bytes.
-async fn kept(sent: &[u8]) -> Duration {
+async fn connection_lifetime(sent: &[u8]) -> Duration {
     let (mut client, _draining) = connected(answering());
     client.write_all(sent).await.unwrap();
     let began = Instant::now();
@@ -72,14 +72,14 @@ async fn a_client_that_does_not_say_what_it_wants_is_given_up() {
         b"GET / HT",
         b"GET / HTTP/1.1\r\nhost: here\r\nx-slow: ",
     ] {
-        let kept = kept(sent).await;
+        let kept = connection_lifetime(sent).await;
         assert!(kept <= FIRST_HEAD_TIMEOUT + TICK, "{sent:?}: {kept:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_http2_client_that_is_gone_is_given_up() {
-    let kept = kept(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await;
+    let kept = connection_lifetime(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await;
     assert!(kept <= KEEPALIVE_INTERVAL + KEEPALIVE_TIMEOUT + TICK, "{kept:?}");
 }
 

@@ -86,7 +86,7 @@ impl AnswerBody {
                 self.waiting = None;
                 return Poll::Ready(Ok(held));
             }
-            let (sent, now) = (busy.sent(), Instant::now());
+            let (sent, now) = (busy.bytes_sent(), Instant::now());
             let waiting = self.waiting.get_or_insert_with(|| Waiting {
                 next_look: Box::pin(tokio::time::sleep(LOOK_INTERVAL)),
                 sent,

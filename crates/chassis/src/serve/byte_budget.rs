@@ -97,7 +97,7 @@ impl ByteBudget {
     }
 
     /// Releases the bytes handed over: the socket has accepted all of them.
-    pub(super) fn sent(&self) {
+    pub(super) fn release_sent(&self) {
         if let Some(connection) = &self.0 {
             connection.release(connection.unsent.swap(0, Ordering::Relaxed));
         }
@@ -105,7 +105,7 @@ impl ByteBudget {
 }
 
 impl BytesPermit {
-    /// Marks the bytes as waiting for the socket: held until [`ByteBudget::sent`] or the connection's end.
+    /// Marks the bytes as waiting for the socket: held until [`ByteBudget::release_sent`] or the connection's end.
     pub(super) fn hand_over(mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         if let Some(connection) = &self.budget.0 {
@@ -202,7 +202,7 @@ mod tests {
         let reads = ByteBudget::of(&total);
         reads.must_hold(UNCOUNTED_BYTES + 1_000).hand_over();
         assert_eq!(held(), 1_000);
-        reads.sent();
+        reads.release_sent();
         assert_eq!(held(), 0);
         reads.must_hold(UNCOUNTED_BYTES + 1_000).hand_over();
         drop(reads);

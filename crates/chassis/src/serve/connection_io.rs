@@ -74,7 +74,7 @@ impl<S> ConnectionIo<S> {
             let turn = connection.as_mut().poll(context);
             let io = &mut *self.lock();
             if !io.is_blocked {
-                io.budget.sent();
+                io.budget.release_sent();
             }
             turn
         })
@@ -91,7 +91,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ConnectionIo<S> {
         let io = &mut *self.lock();
         let before = buffer.filled().len();
         ready!(Pin::new(&mut io.stream).poll_read(context, buffer))?;
-        io.progress.received(&buffer.filled()[before..]);
+        io.progress.record_received(&buffer.filled()[before..]);
         Poll::Ready(Ok(()))
     }
 }
@@ -110,7 +110,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ConnectionIo<S> {
         let polled = Pin::new(&mut io.stream).poll_write_vectored(context, slices);
         io.is_blocked |= polled.is_pending();
         let written = ready!(polled)?;
-        io.progress.sent(written);
+        io.progress.record_sent(written);
         Poll::Ready(Ok(written))
     }
 

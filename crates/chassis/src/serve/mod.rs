@@ -106,7 +106,7 @@ pub async fn serve_each(
     stopping: Stopping,
 ) {
     if let Some(capacity) = &limits.capacity {
-        capacity.met();
+        capacity.mark_met();
     }
     let acceptor = Acceptor {
         routers: workers.each(router),
@@ -196,7 +196,7 @@ impl Acceptor {
             }
         }
         if let Some(capacity) = self.limits.capacity.as_ref().filter(|_| is_reported) {
-            capacity.met();
+            capacity.mark_met();
         }
         Ok(())
     }

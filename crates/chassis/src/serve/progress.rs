@@ -85,7 +85,7 @@ impl ConnectionProgress {
     }
 
     /// Records bytes from the client.
-    pub(super) fn received(&self, bytes: &[u8]) {
+    pub(super) fn record_received(&self, bytes: &[u8]) {
         if self.received.load(Ordering::Relaxed) == 0 && bytes.starts_with(PREFACE) {
             self.begins_http2.set();
         }
@@ -93,7 +93,7 @@ impl ConnectionProgress {
     }
 
     /// Records this many bytes to the client.
-    pub(super) fn sent(&self, bytes: usize) {
+    pub(super) fn record_sent(&self, bytes: usize) {
         add(&self.sent, bytes);
     }
 
@@ -147,7 +147,7 @@ pub(super) struct Busy {
 
 impl Busy {
     /// Bytes sent to the client over this connection.
-    pub(super) fn sent(&self) -> u64 {
+    pub(super) fn bytes_sent(&self) -> u64 {
         self.progress.sent.load(Ordering::Relaxed)
     }
 }

@@ -6,7 +6,7 @@ use super::{Service, Source};
 
 /// A remark on one setting: a mistake, or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remark {
+pub struct SettingNotice {
     /// The environment variable.
     pub name: String,
     /// The flag of a mistake, with its dashes; empty without a flag.
@@ -15,7 +15,7 @@ pub struct Remark {
     pub text: String,
 }
 
-impl fmt::Display for Remark {
+impl fmt::Display for SettingNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.flag.is_empty() {
             return write!(f, "{}: {}", self.name, self.text);
@@ -28,9 +28,9 @@ impl fmt::Display for Remark {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsError {
     /// The mistakes, in the order they were found.
-    pub mistakes: Vec<Remark>,
+    pub mistakes: Vec<SettingNotice>,
     /// The warnings found on the way.
-    pub warnings: Vec<Remark>,
+    pub warnings: Vec<SettingNotice>,
 }
 
 impl std::error::Error for SettingsError {}

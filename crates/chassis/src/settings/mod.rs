@@ -16,7 +16,7 @@ pub mod toml_file;
 
 pub(crate) use command::{Action, CommandLine, parse_command_line};
 pub use declared::{Service, Setting, Topic, setting};
-pub use mistakes::{Remark, SettingsError};
+pub use mistakes::{SettingNotice, SettingsError};
 pub use nearest::unknown;
 pub use reader::{Reader, Zero};
 pub use source::Source;

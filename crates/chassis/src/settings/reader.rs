@@ -7,7 +7,7 @@ use url::Url;
 
 use super::mistakes::scrubbed;
 use super::toml_file::{self, FileMistakes};
-use super::{Remark, Setting, SettingsError, Source, listen_address};
+use super::{Setting, SettingNotice, SettingsError, Source, listen_address};
 use crate::secret::{Secret, split_list};
 
 /// Whether 0 has a meaning for a number.
@@ -28,8 +28,8 @@ const MAX_SHOWN_CHARS: usize = 80;
 /// Reads settings. After a mistake it records it and returns a harmless value, so that reading continues.
 pub struct Reader<'a> {
     source: &'a Source,
-    mistakes: Vec<Remark>,
-    warnings: Vec<Remark>,
+    mistakes: Vec<SettingNotice>,
+    warnings: Vec<SettingNotice>,
 }
 
 impl<'a> Reader<'a> {
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
             .map(|setting| setting.shown_flag(self.source.service.prefix))
             .unwrap_or_default();
         let text = scrubbed(self.source.service, self.source, text.as_ref());
-        self.mistakes.push(Remark {
+        self.mistakes.push(SettingNotice {
             name: name.to_owned(),
             flag,
             text,
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
     /// Records a warning.
     pub fn warn(&mut self, name: &str, text: impl AsRef<str>) {
         let text = scrubbed(self.source.service, self.source, text.as_ref());
-        self.warnings.push(Remark {
+        self.warnings.push(SettingNotice {
             name: name.to_owned(),
             flag: String::new(),
             text,
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The value with the warnings, or every mistake.
-    pub fn finish<T>(self, value: T) -> Result<(T, Vec<Remark>), SettingsError> {
+    pub fn finish<T>(self, value: T) -> Result<(T, Vec<SettingNotice>), SettingsError> {
         if self.mistakes.is_empty() {
             Ok((value, self.warnings))
         } else {
@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
         let setting = self.source.service.setting(name);
         if setting.is_none() && !self.mistakes.iter().any(|mistake| mistake.name == name) {
             let text = format!("is read but not declared by {}", self.source.service.name);
-            self.mistakes.push(Remark {
+            self.mistakes.push(SettingNotice {
                 name: name.to_owned(),
                 flag: String::new(),
                 text,
@@ -263,12 +263,12 @@ impl<'a> Reader<'a> {
     }
 
     fn not_a(&mut self, name: &str, expected: &str) {
-        let shown = self.shown(name);
+        let shown = self.value_for_message(name);
         self.wrong(name, format!("must be {expected}{shown}"));
     }
 
     /// The value for a message; empty if the value is, or may hold, a secret.
-    fn shown(&mut self, name: &str) -> String {
+    fn value_for_message(&mut self, name: &str) -> String {
         let secret = self.declared(name).is_none_or(|setting| setting.secret);
         let Some(raw) = self.raw(name) else {
             return String::new();

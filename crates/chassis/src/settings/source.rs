@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::nearest::nearest;
-use super::{CommandLine, Remark, Service, Setting};
+use super::{CommandLine, Service, Setting, SettingNotice};
 use crate::files;
 
 /// The raw values of a service's settings, with the mistakes found while gathering them.
@@ -14,8 +14,8 @@ pub struct Source {
     pub(super) service: &'static Service,
     values: BTreeMap<&'static str, String>,
     files: BTreeMap<&'static str, PathBuf>,
-    pub(super) mistakes: Vec<Remark>,
-    pub(super) warnings: Vec<Remark>,
+    pub(super) mistakes: Vec<SettingNotice>,
+    pub(super) warnings: Vec<SettingNotice>,
 }
 
 impl Source {
@@ -110,7 +110,7 @@ impl Source {
     }
 
     fn mistake(&mut self, setting: &Setting, text: String) {
-        self.mistakes.push(Remark {
+        self.mistakes.push(SettingNotice {
             name: setting.name.to_owned(),
             flag: setting.shown_flag(self.service.prefix),
             text,
@@ -138,7 +138,7 @@ impl Source {
                 self.service.name,
                 near.unwrap_or_default()
             );
-            self.warnings.push(Remark {
+            self.warnings.push(SettingNotice {
                 name: name.clone(),
                 flag: String::new(),
                 text,

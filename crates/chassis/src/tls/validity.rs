@@ -41,8 +41,8 @@ impl CertificateMetrics {
 
     /// The certificate for one use: `server`, `session_service`, `store`, or `provider` with its id.
     #[must_use]
-    pub fn of(&self, used: &'static str, provider: &str) -> ShownCertificate {
-        ShownCertificate {
+    pub fn of(&self, used: &'static str, provider: &str) -> CertificateGauges {
+        CertificateGauges {
             metrics: self.clone(),
             used,
             provider: provider.to_owned(),
@@ -52,13 +52,13 @@ impl CertificateMetrics {
 
 /// A certificate of ours, which is reloaded from its file.
 #[derive(Clone, Debug)]
-pub struct ShownCertificate {
+pub struct CertificateGauges {
     metrics: CertificateMetrics,
     used: &'static str,
     provider: String,
 }
 
-impl ShownCertificate {
+impl CertificateGauges {
     /// Reports the certificate just loaded from this file; `None` clears the metrics. The file's authorities
     /// are not reported: only a verifier knows which of them its chain needs.
     pub fn loaded(&self, path: Option<&Path>) {

@@ -41,7 +41,7 @@ fn read<T>(
     let source = Source::from_pairs(&SERVICE, pairs);
     let mut reader = Reader::new(&source);
     let value = read(&mut reader);
-    let told = |list: &[chassis::settings::Remark]| list.iter().map(ToString::to_string).collect();
+    let told = |list: &[chassis::settings::SettingNotice]| list.iter().map(ToString::to_string).collect();
     match reader.finish(value) {
         Ok((value, warnings)) => (Some(value), Vec::new(), told(&warnings)),
         Err(wrong) => (

@@ -9,7 +9,7 @@ use axum::routing::get;
 use chassis::process_topic;
 use chassis::runtime::Runtime;
 use chassis::serve::{self, BindError};
-use chassis::settings::{Reader, Remark, Service, Setting, SettingsError, Topic, Zero};
+use chassis::settings::{Reader, Service, Setting, SettingNotice, SettingsError, Topic, Zero};
 use chassis::tool::{Tool, Work};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
@@ -144,7 +144,7 @@ impl Tool for Say {
         &self,
         given: &ArgMatches,
         mut reader: Reader<'_>,
-    ) -> Result<(Work, Vec<Remark>), SettingsError> {
+    ) -> Result<(Work, Vec<SettingNotice>), SettingsError> {
         let given = given.subcommand().map_or(given, |(_, given)| given);
         let word = given.get_one::<String>("word").cloned().unwrap_or_default();
         let loud = given.get_flag("loud");

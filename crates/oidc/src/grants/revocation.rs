@@ -11,7 +11,7 @@ pub enum TokenHint {
 
 /// The result of a revocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Revoked {
+pub enum RevocationResult {
     /// The provider accepted it, even if it did not know the token.
     Done,
     /// The provider has no revocation endpoint.

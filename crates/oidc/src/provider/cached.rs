@@ -83,7 +83,7 @@ impl<T> Cached<T> {
     }
 
     /// The value after the current fetch, if any.
-    pub(crate) async fn settled(&self) -> Option<Arc<T>> {
+    pub(crate) async fn wait_for_fetch(&self) -> Option<Arc<T>> {
         let _turn = self.fetching.lock().await;
         self.entry.load_full().map(|entry| entry.value.clone())
     }

@@ -160,7 +160,7 @@ impl HttpClient {
         let answer = async { complete(endpoint, self.client.execute(request).await).await };
         let answer = answer.instrument(span.clone()).await;
         let status = answer.as_ref().map(|response| response.status);
-        span::answered(&span, status);
+        span::record_response(&span, status);
         if let Some(observer) = &self.settings.observer {
             observer.tell(endpoint, outcome(status), began.elapsed());
         }

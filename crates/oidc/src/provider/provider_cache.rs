@@ -66,7 +66,7 @@ impl ProviderCache {
         if self.metadata_refetches.begin(origin).is_ok() {
             return self.refetch_metadata(http).await;
         }
-        match self.metadata.settled().await {
+        match self.metadata.wait_for_fetch().await {
             Some(metadata) => Ok(metadata),
             None => self.metadata(Documents::First, http).await,
         }
@@ -167,7 +167,7 @@ impl ProviderCache {
 
     /// Verifies with the keys after the current fetch.
     async fn verdict_of_others(&self, token: &UnverifiedToken<'_>) -> SignatureVerdict {
-        let keys = self.keys.settled().await;
+        let keys = self.keys.wait_for_fetch().await;
         keys.map_or(SignatureVerdict::NoSuchKey, |keys| keys.verify(token))
     }
 

@@ -28,13 +28,13 @@ pub(crate) fn of_request(endpoint: &'static str, request: &Request) -> Span {
         http.response.status_code = Empty,
         server.address = url.host_str(),
         server.port = url.port_or_known_default().map(i64::from),
-        url.full = shown(url),
+        url.full = public_url(url),
         error.type = Empty,
     )
 }
 
 /// The URL without private parts.
-fn shown(url: &Url) -> String {
+fn public_url(url: &Url) -> String {
     format!(
         "{}://{}",
         url.scheme(),
@@ -43,7 +43,7 @@ fn shown(url: &Url) -> String {
 }
 
 /// Records the status, if there is one.
-pub(crate) fn answered(span: &Span, answer: Result<u16, &ProviderError>) {
+pub(crate) fn record_response(span: &Span, answer: Result<u16, &ProviderError>) {
     if span.is_disabled() {
         return;
     }

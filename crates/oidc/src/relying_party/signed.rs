@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 use super::{ID_TOKEN_TYPES, RelyingParty};
 use crate::provider::key_refetch::TokenOrigin;
 use crate::tokens::jws::UnverifiedToken;
-use crate::{AcceptedAlgorithms, ExpectedOfRefresh, IdToken, IdTokenError, Metadata, SigningAlgorithm};
+use crate::{
+    AcceptedAlgorithms, ExpectedRefreshedIdToken, IdToken, IdTokenError, Metadata, SigningAlgorithm,
+};
 
 impl RelyingParty {
     /// Validates the ID token of a refresh: same user, same provider (OpenID Connect Core 12.2). Claims come
@@ -17,7 +19,7 @@ impl RelyingParty {
     pub async fn validate_refreshed_id_token(
         &self,
         raw: &str,
-        expected: &ExpectedOfRefresh<'_>,
+        expected: &ExpectedRefreshedIdToken<'_>,
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
         let token = self.parsed(raw, &ID_TOKEN_TYPES)?;

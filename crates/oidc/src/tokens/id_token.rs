@@ -11,7 +11,7 @@ use crate::{IdTokenError, ProviderSettings, SigningAlgorithm};
 
 /// The values that the login requested.
 #[derive(Clone, Copy, Default)]
-pub struct Expected<'a> {
+pub struct ExpectedIdToken<'a> {
     /// The nonce sent; always required.
     pub nonce: &'a str,
     /// The access token issued together with the ID token, for `at_hash`.
@@ -26,7 +26,7 @@ pub struct Expected<'a> {
 
 /// Values that a refresh's ID token must repeat (OpenID Connect Core 12.2). `None` is unknown: all match.
 #[derive(Clone, Copy)]
-pub struct ExpectedOfRefresh<'a> {
+pub struct ExpectedRefreshedIdToken<'a> {
     /// Issuer of the session.
     pub iss: &'a str,
     /// Subject of the session.
@@ -70,7 +70,7 @@ impl IdToken {
     pub(crate) fn of_login(
         (claims, algorithm): (Map<String, Value>, SigningAlgorithm),
         settings: &ProviderSettings,
-        expected: &Expected<'_>,
+        expected: &ExpectedIdToken<'_>,
         now: u64,
     ) -> Result<Self, IdTokenError> {
         let checks = ClaimChecks::new(&claims, settings, now);
@@ -95,7 +95,7 @@ impl IdToken {
     pub(crate) fn of_refresh(
         (claims, algorithm): (Map<String, Value>, SigningAlgorithm),
         settings: &ProviderSettings,
-        expected: &ExpectedOfRefresh<'_>,
+        expected: &ExpectedRefreshedIdToken<'_>,
         now: u64,
     ) -> Result<Self, IdTokenError> {
         let checks = ClaimChecks::new(&claims, settings, now);

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use oidc::{ExpectedOfRefresh, GrantError, IdTokenError, ProviderError, Revoked, TokenHint, UserinfoError};
+use oidc::{
+    ExpectedRefreshedIdToken, GrantError, IdTokenError, ProviderError, RevocationResult, TokenHint,
+    UserinfoError,
+};
 use scripted_provider::{Answer, CLIENT_ID, Endpoint};
 use serde_json::{Value, json};
 
@@ -90,7 +93,7 @@ async fn refreshes_tell_dead_grants_from_passing_trouble() {
     let id_token = second.id_token.expect("an ID token");
     let issuer = bench.provider.issuer();
     let judge = async |iss: &str, sub: &str| {
-        let expected = ExpectedOfRefresh {
+        let expected = ExpectedRefreshedIdToken {
             iss,
             sub,
             nonce: None,
@@ -298,7 +301,7 @@ async fn a_revoked_refresh_token_is_gone() {
         .revoke(&token, TokenHint::RefreshToken, NOW)
         .await
         .expect("revoked");
-    assert_eq!(revoked, Revoked::Done);
+    assert_eq!(revoked, RevocationResult::Done);
     assert!(!bench.provider.knows_refresh_token(&token));
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use oidc::{AcceptedAlgorithms, Expected, IdToken, IdTokenError, SigningAlgorithm};
+use oidc::{AcceptedAlgorithms, ExpectedIdToken, IdToken, IdTokenError, SigningAlgorithm};
 use scripted_provider::{Answer, Endpoint, IdTokenShape, Script, ScriptedProvider};
 use serde_json::{Value, json};
 
@@ -95,9 +95,9 @@ async fn many_sign_ins_under_a_key_that_lags_share_one_fetch_a_second() {
     for _ in 0..200 {
         let (party, tokens) = (bench.party.clone(), tokens.clone());
         all.spawn(async move {
-            let expected = Expected {
+            let expected = ExpectedIdToken {
                 nonce: "nonce",
-                ..Expected::default()
+                ..ExpectedIdToken::default()
             };
             party
                 .validate_id_token(&tokens.id_token, &expected, NOW)

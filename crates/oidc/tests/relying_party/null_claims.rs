@@ -1,6 +1,6 @@
 //! A null claim is absent, in every token and answer: some providers send null for missing values.
 
-use oidc::ExpectedOfRefresh;
+use oidc::ExpectedRefreshedIdToken;
 use scripted_provider::{Answer, CLIENT_ID, Endpoint, IdTokenShape};
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ async fn a_null_claim_of_an_id_token_is_absent() {
     let raw = bench
         .provider
         .sign(with(&with(&good, &optional), &json!({ "nonce": null })));
-    let expected = ExpectedOfRefresh {
+    let expected = ExpectedRefreshedIdToken {
         iss: bench.provider.issuer(),
         sub: "alice",
         nonce: Some("nonce"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oidc::{Par, Revoked, TokenHint};
+use oidc::{Par, RevocationResult, TokenHint};
 use scripted_provider::{Answer, Endpoint};
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ async fn what_the_first_document_lacks_is_taken_from_the_second_and_nothing_else
     ];
     move_members(&bench, &moved, bench.provider.issuer());
     let revoked = bench.party.revoke("token", TokenHint::RefreshToken, NOW).await;
-    assert_eq!(revoked.expect("an answer"), Revoked::Done);
+    assert_eq!(revoked.expect("an answer"), RevocationResult::Done);
     let unknown = bench.party.introspect("nobody-knows-me", NOW).await;
     assert_eq!(unknown.expect_err("unknown").reason(), "inactive");
     let url = bench.party.authorization_url(&request()).await.expect("a URL");
@@ -70,7 +70,11 @@ async fn a_second_document_that_is_wrong_is_none() {
             answers(&bench, answer);
         }
         let revoked = bench.party.revoke("token", TokenHint::RefreshToken, NOW).await;
-        assert_eq!(revoked.expect("metadata"), Revoked::NotOffered, "{answer:?}");
+        assert_eq!(
+            revoked.expect("metadata"),
+            RevocationResult::NotOffered,
+            "{answer:?}"
+        );
     }
 }
 
@@ -92,10 +96,10 @@ async fn a_second_document_that_is_away_stops_only_who_needs_it_and_only_for_now
 
         move_members(&bench, &moved, bench.provider.issuer());
         let revoked = eventually_revoked(&bench).await;
-        assert_eq!(revoked, Revoked::Done, "{answer:?}");
+        assert_eq!(revoked, RevocationResult::Done, "{answer:?}");
         answers(&bench, answer);
         let revoked = bench.party.revoke("token", TokenHint::RefreshToken, NOW).await;
-        assert_eq!(revoked.expect("what was read before"), Revoked::Done);
+        assert_eq!(revoked.expect("what was read before"), RevocationResult::Done);
     }
 }
 
@@ -106,7 +110,7 @@ fn answers(bench: &Bench, answer: Answer) {
 }
 
 /// Revokes once the pause after a failed fetch is over.
-async fn eventually_revoked(bench: &Bench) -> Revoked {
+async fn eventually_revoked(bench: &Bench) -> RevocationResult {
     let revoked = async {
         loop {
             match bench.party.revoke("token", TokenHint::RefreshToken, NOW).await {
@@ -137,6 +141,6 @@ async fn a_first_document_that_has_all_is_the_only_one_that_is_read() {
     let bench = bench();
     bench.party.metadata().await.expect("metadata");
     let revoked = bench.party.revoke("token", TokenHint::RefreshToken, NOW).await;
-    assert_eq!(revoked.expect("an answer"), Revoked::Done);
+    assert_eq!(revoked.expect("an answer"), RevocationResult::Done);
     assert_eq!(bench.provider.calls(Endpoint::OauthMetadata), 0);
 }

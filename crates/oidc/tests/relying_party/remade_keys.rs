@@ -137,9 +137,9 @@ async fn many_sign_ins_with_a_bad_signature_share_one_fetch_a_second() {
     for _ in 0..200 {
         let (party, tokens) = (bench.party.clone(), tokens.clone());
         all.spawn(async move {
-            let expected = oidc::Expected {
+            let expected = oidc::ExpectedIdToken {
                 nonce: "nonce",
-                ..oidc::Expected::default()
+                ..oidc::ExpectedIdToken::default()
             };
             party
                 .validate_id_token(&tokens.id_token, &expected, NOW)

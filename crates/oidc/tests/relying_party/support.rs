@@ -6,8 +6,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use oidc::{
-    AuthorizationRequest, ClientAuth, ClientSecret, DpopKey, Expected, ExpectedOfRefresh, GrantError,
-    IdToken, IdTokenError, ProviderSettings, RedirectUrl, RefreshedTokens, RelyingParty, TokenSet,
+    AuthorizationRequest, ClientAuth, ClientSecret, DpopKey, ExpectedIdToken, ExpectedRefreshedIdToken,
+    GrantError, IdToken, IdTokenError, ProviderSettings, RedirectUrl, RefreshedTokens, RelyingParty,
+    TokenSet,
 };
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Script, ScriptedProvider};
 use serde_json::Value;
@@ -106,10 +107,10 @@ impl Bench {
 
     /// Validates the ID token of an exchange.
     pub(crate) async fn judge(&self, tokens: &TokenSet) -> Result<IdToken, IdTokenError> {
-        let expected = Expected {
+        let expected = ExpectedIdToken {
             nonce: "nonce",
             access_token: Some(&tokens.access_token),
-            ..Expected::default()
+            ..ExpectedIdToken::default()
         };
         self.party
             .validate_id_token(&tokens.id_token, &expected, NOW)
@@ -120,9 +121,9 @@ impl Bench {
     pub(crate) async fn judge_refreshed(
         &self,
         tokens: &RefreshedTokens,
-        change: impl FnOnce(&mut ExpectedOfRefresh<'_>),
+        change: impl FnOnce(&mut ExpectedRefreshedIdToken<'_>),
     ) -> Result<IdToken, IdTokenError> {
-        let mut expected = ExpectedOfRefresh {
+        let mut expected = ExpectedRefreshedIdToken {
             iss: self.provider.issuer(),
             sub: "alice",
             nonce: None,
@@ -135,13 +136,13 @@ impl Bench {
 
     pub(crate) async fn login_expecting(
         &self,
-        change: impl FnOnce(&mut Expected<'_>),
+        change: impl FnOnce(&mut ExpectedIdToken<'_>),
     ) -> Result<IdToken, IdTokenError> {
         let tokens = self.exchange().await.expect("tokens");
-        let mut expected = Expected {
+        let mut expected = ExpectedIdToken {
             nonce: "nonce",
             access_token: Some(&tokens.access_token),
-            ..Expected::default()
+            ..ExpectedIdToken::default()
         };
         change(&mut expected);
         self.party

@@ -1,6 +1,6 @@
 //! Check results for the connection to the provider, as tables.
 
-use chassis::findings::Verdict;
+use chassis::findings::CheckResult;
 use oidc::{ForwardProxy, ProviderSettings};
 
 use super::*;
@@ -15,7 +15,7 @@ fn probe(issuer: &str) -> DiscoveryProbe {
     }
 }
 
-fn found(issuer: &str, probe: &DiscoveryProbe, id: &str) -> Option<Finding> {
+fn find_check(issuer: &str, probe: &DiscoveryProbe, id: &str) -> Option<Finding> {
     let settings = ProviderSettings::new(issuer, "client");
     judge(&settings, probe, 0)
         .into_iter()
@@ -26,19 +26,19 @@ fn found(issuer: &str, probe: &DiscoveryProbe, id: &str) -> Option<Finding> {
 #[test]
 fn clocks_are_judged_by_the_tolerance() {
     for (offset, verdict) in [
-        (0, Verdict::Fits),
-        (-10, Verdict::Fits),
-        (11, Verdict::Warning),
-        (60, Verdict::Warning),
-        (61, Verdict::Problem),
-        (-3600, Verdict::Problem),
+        (0, CheckResult::Fits),
+        (-10, CheckResult::Fits),
+        (11, CheckResult::Warning),
+        (60, CheckResult::Warning),
+        (61, CheckResult::Problem),
+        (-3600, CheckResult::Problem),
     ] {
         let probe = DiscoveryProbe {
             clock_offset_secs: Some(offset),
             ..probe("https://op.example")
         };
         assert_eq!(
-            found("https://op.example", &probe, "clock").unwrap().verdict,
+            find_check("https://op.example", &probe, "clock").unwrap().verdict,
             verdict,
             "{offset}"
         );
@@ -47,7 +47,7 @@ fn clocks_are_judged_by_the_tolerance() {
         clock_offset_secs: None,
         ..probe("https://op.example")
     };
-    assert_eq!(found("https://op.example", &silent, "clock"), None);
+    assert_eq!(find_check("https://op.example", &silent, "clock"), None);
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn what_answers_instead_of_a_document_is_told_with_its_remedy() {
             location: location.map(str::to_owned),
             ..probe(issuer)
         };
-        let finding = found(issuer, &probe, "discovery").unwrap();
-        assert_eq!(finding.verdict, Verdict::Problem);
+        let finding = find_check(issuer, &probe, "discovery").unwrap();
+        assert_eq!(finding.verdict, CheckResult::Problem);
         let given = finding.advice.unwrap();
         assert!(given.starts_with("OIDC_ISSUER_URL: "), "{given}");
         assert!(given.contains(advice), "{given}");

@@ -28,7 +28,7 @@ impl<'a> DiscoveryDocument<'a> {
 }
 
 /// The start of a list, for people.
-pub(super) fn shown(list: &[&str]) -> String {
+pub(super) fn format_list(list: &[&str]) -> String {
     let whole = list.join(", ");
     match whole.char_indices().nth(MOST_SHOWN) {
         None if whole.is_empty() => "none".to_owned(),

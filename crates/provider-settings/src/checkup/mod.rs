@@ -15,7 +15,7 @@ mod request;
 mod tests;
 mod tokens;
 
-use chassis::findings::{Check, Finding, Verdict, chain};
+use chassis::findings::{Check, CheckResult, Finding, chain};
 use oidc::{
     AuthorizationProbe, ClientAuth, ClientVerdict, Metadata, ProviderError, ProviderSettings, RedirectUrl,
     RelyingParty,
@@ -87,7 +87,7 @@ async fn examine_document(
     let accepted = tokens::accepted(DiscoveryDocument(document), settings);
     let algorithm = tokens::algorithm(DiscoveryDocument(document), &accepted);
     // Without a common algorithm, a check of the keys adds nothing.
-    let keys_matter = algorithm.verdict != Verdict::Problem;
+    let keys_matter = algorithm.verdict != CheckResult::Problem;
     checks.push(("id_token_algorithm", algorithm));
     if let (Ok(metadata), true) = (&metadata, keys_matter) {
         let keys = tokens::keys(&party.probe_keys(&metadata.jwks_uri).await, &accepted);

@@ -4,7 +4,7 @@ use chassis::findings::Finding;
 use oidc::{Par, ProviderSettings, ResponseMode};
 
 use super::UserinfoReading;
-use super::document::{DiscoveryDocument, shown};
+use super::document::{DiscoveryDocument, format_list};
 
 /// The requirements of the code flow with PKCE (RFC 7636), by the lists that have to contain them.
 const CODE_FLOW: [(&str, &str); 3] = [
@@ -20,7 +20,7 @@ pub(super) fn code_flow(document: DiscoveryDocument<'_>) -> Finding {
             return Finding::problem(
                 format!(
                     "the provider's {name} does not contain {needed}, only {}",
-                    shown(&listed)
+                    format_list(&listed)
                 ),
                 "this provider cannot be used until it offers the code flow with PKCE and S256",
             );
@@ -43,7 +43,7 @@ pub(super) fn response_mode(document: DiscoveryDocument<'_>, settings: &Provider
         return Finding::fits(ours);
     }
     Finding::warning(
-        format!("{ours}, and the provider lists {}", shown(&listed)),
+        format!("{ours}, and the provider lists {}", format_list(&listed)),
         format!("OIDC_RESPONSE_MODE: write {other}, unless sign-in works"),
     )
 }
@@ -106,7 +106,7 @@ pub(super) fn signing_key(what: &str, ours: &str, listed: &[&str], setting: &str
     Finding::problem(
         format!(
             "{what} signed with {ours}, and the provider accepts {}",
-            shown(listed)
+            format_list(listed)
         ),
         format!(
             "{setting}: use a key of another kind: RSA signs RS256, P-256 signs ES256, Ed25519 signs EdDSA"
@@ -125,7 +125,7 @@ pub(super) fn scope(document: DiscoveryDocument<'_>, settings: &ProviderSettings
     if missing.is_empty() {
         return Finding::fits(ours);
     }
-    let missing = shown(&missing);
+    let missing = format_list(&missing);
     Finding::warning(
         format!("{ours}; the provider does not list {missing}"),
         format!("OIDC_SCOPE: remove {missing} unless the provider knows it without listing it"),

@@ -1,6 +1,6 @@
 //! Checks of a discovery document, as tables.
 
-use chassis::findings::Verdict::{Fits, Information, Problem, Unknown, Warning};
+use chassis::findings::CheckResult::{Fits, Information, Problem, Unknown, Warning};
 use oidc::{AcceptedAlgorithms, ClientSecret, Credentials, OAuthError, Par, ResponseMode, SigningAlgorithm};
 use scripted_provider::{Answer, CLIENT_ID, CLIENT_SECRET, Endpoint, ScriptedProvider};
 use serde_json::json;
@@ -43,7 +43,7 @@ fn settings() -> ProviderSettings {
     }
 }
 
-fn judged(settings: &ProviderSettings, changes: &Value, id: &str) -> Finding {
+fn run_check(settings: &ProviderSettings, changes: &Value, id: &str) -> Finding {
     let document = document(changes);
     let accepted = tokens::accepted(DiscoveryDocument(&document), settings);
     let mut checks = vec![
@@ -115,7 +115,7 @@ fn an_issuer_is_compared_byte_for_byte_and_the_right_one_is_told() {
             issuer: configured.to_owned(),
             ..settings()
         };
-        let finding = judged(&settings, &json!({ "issuer": said }), "issuer");
+        let finding = run_check(&settings, &json!({ "issuer": said }), "issuer");
         assert_eq!(finding.verdict, Problem, "{configured} {said}");
         assert_eq!(setting_of(&finding), Some("OIDC_ISSUER_URL"));
         let advice = finding.advice.unwrap();
@@ -224,7 +224,7 @@ fn what_the_document_says_is_judged_by_the_settings() {
             None,
         ),
     ] {
-        let finding = judged(&settings(), &changes, id);
+        let finding = run_check(&settings(), &changes, id);
         assert_eq!(finding.verdict, verdict, "{id} {changes}");
         assert_eq!(setting_of(&finding), setting, "{id} {changes}");
     }
@@ -277,7 +277,11 @@ fn the_settings_are_judged_by_what_the_document_says() {
         ),
         ("client_authentication", open, json!({}), Unknown),
     ] {
-        assert_eq!(judged(&settings, &changes, id).verdict, verdict, "{id} {changes}");
+        assert_eq!(
+            run_check(&settings, &changes, id).verdict,
+            verdict,
+            "{id} {changes}"
+        );
     }
 }
 
@@ -298,7 +302,7 @@ fn algorithms_are_judged_by_those_accepted_of_this_provider() {
         };
         let changes = json!({ "id_token_signing_alg_values_supported": listed });
         assert_eq!(
-            judged(&settings, &changes, "id_token_algorithm").verdict,
+            run_check(&settings, &changes, "id_token_algorithm").verdict,
             verdict,
             "{accepted:?} {listed}"
         );
@@ -543,7 +547,7 @@ fn proofs_of_possession_are_judged_by_the_algorithm_of_the_key_there_is() {
         (Value::Null, Problem),
     ] {
         let changes = json!({ "dpop_signing_alg_values_supported": listed });
-        let finding = judged(&settings, &changes, "bound_tokens");
+        let finding = run_check(&settings, &changes, "bound_tokens");
         assert_eq!(finding.verdict, verdict, "{listed}");
     }
 }

@@ -3,7 +3,7 @@
 use chassis::findings::{Check, Finding, chain};
 use oidc::{ClientAuth, KeySetProbe, ProviderError, ProviderSettings, SigningAlgorithm};
 
-use super::document::{DiscoveryDocument, shown};
+use super::document::{DiscoveryDocument, format_list};
 use super::request::signing_key;
 
 /// Whether the document has the configured issuer, byte for byte (OpenID Connect Discovery 4.3).
@@ -50,7 +50,7 @@ pub(super) fn algorithm(document: DiscoveryDocument<'_>, accepted: &[SigningAlgo
     let Some(listed) = document.list("id_token_signing_alg_values_supported") else {
         return Finding::unknown(format!(
             "{} is accepted; the provider does not list its algorithms",
-            shown(&ours)
+            format_list(&ours)
         ));
     };
     let is_listed = |name: &&str| listed.contains(name);
@@ -59,19 +59,19 @@ pub(super) fn algorithm(document: DiscoveryDocument<'_>, accepted: &[SigningAlgo
         (true, _) => Finding::problem(
             format!(
                 "the provider lists only {}, which no public key can verify",
-                shown(&listed)
+                format_list(&listed)
             ),
             "OIDC_ID_TOKEN_SIGNING_ALG: register the client for RS256 or ES256 (id_token_signed_response_alg), or name HS256, HS384 or HS512 here",
         ),
         (false, true) => Finding::problem(
             format!(
                 "{} is accepted, and the provider signs with {}",
-                shown(&ours),
-                shown(&listed)
+                format_list(&ours),
+                format_list(&listed)
             ),
             "OIDC_ID_TOKEN_SIGNING_ALG: write auto, which accepts what the provider lists",
         ),
-        (false, false) => Finding::fits(shown(&shared)),
+        (false, false) => Finding::fits(format_list(&shared)),
     }
 }
 
@@ -107,8 +107,8 @@ pub(super) fn keys(
     Some(Finding::problem(
         format!(
             "no key for {}; the key set has {}",
-            shown(&names(&accepted)),
-            shown(&kinds)
+            format_list(&names(&accepted)),
+            format_list(&kinds)
         ),
         "OIDC_ID_TOKEN_SIGNING_ALG: write the algorithm of the published keys, or publish a key for this one at the provider",
     ))
@@ -136,7 +136,7 @@ pub(super) fn client_authentication(document: DiscoveryDocument<'_>, auth: &Clie
             Finding::unknown("none: a public client, which the provider does not list but may accept")
         }
         _ => Finding::problem(
-            format!("{ours}, and the provider accepts {}", shown(&listed)),
+            format!("{ours}, and the provider accepts {}", format_list(&listed)),
             "OIDC_CLIENT_AUTH_METHOD: write the method that the client is registered for",
         ),
     }

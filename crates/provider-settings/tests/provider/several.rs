@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use chassis::settings::{Reader, Remark, Service, Source};
+use chassis::settings::{Reader, Service, SettingNotice, Source};
 use oidc::{ClientAuth, Par, ResponseMode};
 use provider_settings::{ConfiguredProviders, TOPIC, read};
 use tempfile::TempDir;
@@ -30,14 +30,14 @@ fn folder(text: &str) -> TempDir {
 fn read_with(
     folder: &Path,
     further: &[(&str, &str)],
-) -> Result<(ConfiguredProviders, Vec<Remark>), Vec<String>> {
+) -> Result<(ConfiguredProviders, Vec<SettingNotice>), Vec<String>> {
     let file = folder.join("providers.toml").to_str().unwrap().to_owned();
     let pairs = [&[("OIDC_PROVIDERS", file.as_str())], further].concat();
     let source = Source::from_pairs(&SERVICE, &pairs);
     let mut reader = Reader::new(&source);
     let providers = read(&mut reader);
     let place = format!("{file}, ");
-    let shown = |mistake: &Remark| format!("{}: {}", mistake.name, mistake.text.replace(&place, ""));
+    let shown = |mistake: &SettingNotice| format!("{}: {}", mistake.name, mistake.text.replace(&place, ""));
     reader
         .finish(providers)
         .map_err(|wrong| wrong.mistakes.iter().map(shown).collect())

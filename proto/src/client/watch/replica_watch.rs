@@ -12,7 +12,7 @@ use super::freshness::Freshness;
 use crate::client::call;
 use crate::client::call::OpenedStream;
 use crate::client::connection::Service;
-use crate::client::endpoint::{EndpointId, Picked, ReplicaEndpoint};
+use crate::client::endpoint::{EndpointId, ReplicaChoice, ReplicaEndpoint};
 use crate::client::failure::SessionError;
 use crate::client::pool::Pool;
 use crate::v1::session_event::Kind;
@@ -89,7 +89,7 @@ impl ReplicaWatch {
                 WatchState::Closed(not_before) => {
                     sleep_until(*not_before).await;
                     match self.open().await {
-                        Ok(open) => self.opened(open),
+                        Ok(open) => self.start_watch(open),
                         Err(error) => self.lose(error),
                     }
                 }
@@ -111,7 +111,7 @@ impl ReplicaWatch {
                             }
                             Err(status) => {
                                 if call::is_transport(&status) {
-                                    open.replica.failed();
+                                    open.replica.record_failure();
                                 }
                                 self.lose(status.into());
                             }
@@ -119,7 +119,7 @@ impl ReplicaWatch {
                         // Nothing arrived for longer than a stream may be silent.
                         () = sleep_until(open.freshness.silent_at()) => {
                             open.stream.connection.state.go_away();
-                            open.replica.failed();
+                            open.replica.record_failure();
                             self.lose(SessionError::silent());
                         }
                         // The state of the stream is too old.
@@ -150,7 +150,7 @@ impl ReplicaWatch {
         })
     }
 
-    async fn pick(&self) -> Result<Picked, SessionError> {
+    async fn pick(&self) -> Result<ReplicaChoice, SessionError> {
         match &self.only {
             Some(id) => {
                 let replica = self.pool.replica(id).ok_or_else(SessionError::unreachable)?;
@@ -160,7 +160,7 @@ impl ReplicaWatch {
         }
     }
 
-    fn opened(&mut self, open: OpenWatch) {
+    fn start_watch(&mut self, open: OpenWatch) {
         if self.was_open && self.request.resume_token.is_empty() {
             self.items.push_back(WatchItem::Missed);
         }

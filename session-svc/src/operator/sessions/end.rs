@@ -135,7 +135,7 @@ fn confirm(all: &EndSessionsRequest) -> Result<(), CommandFailure> {
         ("", sid) => format!("of the provider session {sid} at {}", all.issuer),
         (subject, sid) => format!("of {subject} in the provider session {sid} at {}", all.issuer),
     };
-    let what = chassis::terminal::shown(&format!("all sessions {which}"));
+    let what = chassis::terminal::escape_controls(&format!("all sessions {which}"));
     if !std::io::stdin().is_terminal() {
         return Err(CommandFailure::usage(format!(
             "this would end {what}: add --yes to confirm"

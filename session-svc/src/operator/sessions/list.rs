@@ -1,7 +1,7 @@
 //! `sessions list`: a table for people, a document for programs.
 
 use chassis::settings::Reader;
-use chassis::terminal::shown;
+use chassis::terminal::escape_controls;
 use clap::{ArgMatches, Command, value_parser};
 use prost_types::Timestamp;
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ fn row(session: &Session) -> [String; 6] {
 fn table(rows: impl Iterator<Item = [String; 6]>) -> String {
     let rows: Vec<[String; 6]> = std::iter::once(HEAD.map(str::to_owned))
         .chain(rows)
-        .map(|row| row.map(|cell| shown(&cell)))
+        .map(|row| row.map(|cell| escape_controls(&cell)))
         .collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));

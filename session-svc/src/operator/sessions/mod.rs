@@ -10,8 +10,8 @@ mod list;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use chassis::settings::{Reader, Remark, SettingsError};
-use chassis::terminal::{escaped_json, shown};
+use chassis::settings::{Reader, SettingNotice, SettingsError};
+use chassis::terminal::{escape_controls, escaped_json};
 use chassis::tool::{self, Tool, Work};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::Value;
@@ -56,7 +56,7 @@ impl Tool for SessionsTool {
         &self,
         given: &ArgMatches,
         mut reader: Reader<'_>,
-    ) -> Result<(Work, Vec<Remark>), SettingsError> {
+    ) -> Result<(Work, Vec<SettingNotice>), SettingsError> {
         let (name, given) = given.subcommand().unwrap_or(("list", given));
         let json = given.get_flag(tool::JSON);
         let address = ServiceAddress::read(given, &mut reader);
@@ -84,7 +84,7 @@ fn report(json: bool, outcome: Result<CommandOutput, CommandFailure>) -> ExitCod
         Ok(answer) if json => (escaped_json(&format!("{:#}\n", answer.json)), answer.exit),
         Ok(answer) => (answer.text, answer.exit),
         Err(failure) => {
-            let lines: Vec<String> = failure.text.lines().map(shown).collect();
+            let lines: Vec<String> = failure.text.lines().map(escape_controls).collect();
             let _ = writeln!(std::io::stderr(), "session-svc: {}", lines.join("\n"));
             let document = json.then(|| tool::failure_document(&failure.reason, &failure.text));
             (document.unwrap_or_default(), failure.exit)

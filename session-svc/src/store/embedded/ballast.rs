@@ -29,7 +29,7 @@ pub(super) struct Ballast {
 
 /// How a write uses disk space. If space is short: the kind of write that is still allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum WriteKind {
     /// Frees space: removes a record, or adds a mark that expires within minutes.
     Ending,
     /// Replaces existing data.
@@ -47,7 +47,7 @@ impl Ballast {
     }
 
     /// Reserves all of it if the disk has room for it and some sessions. Returns what there is room for then.
-    pub(super) fn hold(&self) -> io::Result<Kind> {
+    pub(super) fn hold(&self) -> io::Result<WriteKind> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(&self.path)?;
@@ -56,11 +56,15 @@ impl Ballast {
         match take(&mut file, held, wanted) {
             Ok(()) => {
                 file.set_len(WHOLE)?;
-                Ok(Kind::Addition)
+                Ok(WriteKind::Addition)
             }
             Err(error) if is_full(&error) => {
                 file.set_len(held)?;
-                Ok(if held < HALF { Kind::Ending } else { Kind::Change })
+                Ok(if held < HALF {
+                    WriteKind::Ending
+                } else {
+                    WriteKind::Change
+                })
             }
             Err(error) => Err(error),
         }
@@ -68,17 +72,17 @@ impl Ballast {
 
     /// Releases half of it, and the other half the next time. Returns what there is room for then; `None` if
     /// nothing was left.
-    pub(super) fn give_up(&self) -> io::Result<Option<Kind>> {
+    pub(super) fn give_up(&self) -> io::Result<Option<WriteKind>> {
         let file = match OpenOptions::new().write(true).open(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
         if file.metadata()?.len() > HALF {
             file.set_len(HALF)?;
-            return Ok(Some(Kind::Change));
+            return Ok(Some(WriteKind::Change));
         }
         std::fs::remove_file(&self.path)?;
-        Ok(Some(Kind::Ending))
+        Ok(Some(WriteKind::Ending))
     }
 }
 

@@ -30,7 +30,7 @@ use futures_util::stream::BoxStream;
 use redb::{Error, ReadTransaction, ReadableTableMetadata as _};
 use tokio::sync::watch;
 
-use self::ballast::{Ballast, Kind};
+use self::ballast::{Ballast, WriteKind};
 use self::error::unreadable;
 use self::leases::Leases;
 use self::open_file::OpenFile;
@@ -38,8 +38,8 @@ use self::tables::{INDEX, RECORDS, REMEMBERED, Start};
 use self::worker::Worker;
 use self::writer::Writer;
 use super::{
-    Entry, Holdings, Inserted, LOOKED_AT, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore,
-    StoreError, StoreUpdate, codec,
+    IndexEntry, Inserted, KeyValueStore, LOOKED_AT, Lease, Listing, Loaded, Name, Record, Replaced,
+    StoreCounts, StoreError, StoreUpdate, codec,
 };
 
 pub use self::error::{FileError, FileProblem};
@@ -113,10 +113,10 @@ impl EmbeddedStore {
     }
 
     /// The current contents, including expired entries that were not removed yet.
-    pub fn holdings(&self) -> Result<Holdings, StoreError> {
+    pub fn holdings(&self) -> Result<StoreCounts, StoreError> {
         let held = |count| usize::try_from(count).unwrap_or(usize::MAX);
         self.0.file.read(|reading| {
-            Ok(Holdings {
+            Ok(StoreCounts {
                 records: held(reading.open_table(RECORDS)?.len()?),
                 index_entries: held(reading.open_table(INDEX)?.len()?),
                 remembered: held(reading.open_table(REMEMBERED)?.len()?),
@@ -127,14 +127,14 @@ impl EmbeddedStore {
     /// Removes all expired entries. Writes do so little by little.
     pub async fn sweep(&self) -> Result<(), StoreError> {
         let clear = |tables: &mut tables::Tables<'_>| tables.sweep(usize::MAX);
-        self.0.writer.write(Kind::Ending, clear).await
+        self.0.writer.write(WriteKind::Ending, clear).await
     }
 
     /// Fails if the store is at its capacity, expired entries not counted. A write of a known entry adds
     /// nothing.
     async fn check_room(
         &self,
-        of: fn(&Holdings) -> usize,
+        of: fn(&StoreCounts) -> usize,
         is_known: impl FnOnce(&ReadTransaction) -> Result<bool, Error>,
     ) -> Result<(), StoreError> {
         let Some(capacity) = self.0.capacity else {
@@ -167,7 +167,7 @@ fn load(reading: &ReadTransaction, name: Name, now_ms: u64) -> Result<Option<Rec
 fn list(
     reading: &ReadTransaction,
     index: Name,
-    after: Option<&Entry>,
+    after: Option<&IndexEntry>,
     limit: usize,
     now_ms: u64,
 ) -> Result<Listing, Error> {
@@ -184,7 +184,7 @@ fn list(
         let (key, _) = entry?;
         let (_, created_at_ms, digits) = key.value();
         let Ok(name) = Name::parse(digits) else { continue };
-        let found = Entry { name, created_at_ms };
+        let found = IndexEntry { name, created_at_ms };
         listing.next = Some(found);
         // Both are written together. Only the removal of an unreadable record leaves an entry behind.
         let record = records.get(digits)?;
@@ -198,7 +198,7 @@ fn list(
 }
 
 #[async_trait]
-impl SessionStore for EmbeddedStore {
+impl KeyValueStore for EmbeddedStore {
     fn now_ms(&self) -> u64 {
         self.0.clock.now_ms()
     }
@@ -217,9 +217,9 @@ impl SessionStore for EmbeddedStore {
         self.check_room(|held| held.records, is_there).await?;
         // A mark is in no list.
         let kind = if record.indexes.is_empty() {
-            Kind::Ending
+            WriteKind::Ending
         } else {
-            Kind::Addition
+            WriteKind::Addition
         };
         self.0
             .writer
@@ -240,7 +240,7 @@ impl SessionStore for EmbeddedStore {
     ) -> Result<Replaced, StoreError> {
         self.0
             .writer
-            .write(Kind::Change, move |tables| {
+            .write(WriteKind::Change, move |tables| {
                 tables.replace(&record, expected, event.as_deref())
             })
             .await
@@ -249,11 +249,16 @@ impl SessionStore for EmbeddedStore {
     async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
         self.0
             .writer
-            .write(Kind::Ending, move |tables| tables.remove(name, &event))
+            .write(WriteKind::Ending, move |tables| tables.remove(name, &event))
             .await
     }
 
-    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(
+        &self,
+        index: Name,
+        after: Option<&IndexEntry>,
+        limit: usize,
+    ) -> Result<Listing, StoreError> {
         let now_ms = self.now_ms();
         self.0
             .file
@@ -298,7 +303,9 @@ impl SessionStore for EmbeddedStore {
         self.check_room(|held| held.remembered, is_remembered).await?;
         self.0
             .writer
-            .write(Kind::Addition, move |tables| tables.remember(&name, &value, ttl))
+            .write(WriteKind::Addition, move |tables| {
+                tables.remember(&name, &value, ttl)
+            })
             .await
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::store::StoreError;
 
-use super::ballast::{Ballast, Kind};
+use super::ballast::{Ballast, WriteKind};
 use super::error::FileProblem;
 use super::open_file::OpenFile;
 use super::tables::Tables;
@@ -45,7 +45,7 @@ pub(super) struct Worker {
     latest: watch::Sender<u64>,
     clock: Arc<dyn Clock>,
     /// The kind of write that there is room for; `None` if the last commit failed for another reason.
-    pub(super) room: watch::Sender<Option<Kind>>,
+    pub(super) room: watch::Sender<Option<WriteKind>>,
 }
 
 impl Worker {
@@ -56,7 +56,7 @@ impl Worker {
         latest: watch::Sender<u64>,
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
-        let room = ballast.as_ref().map_or(Ok(Kind::Addition), Ballast::hold)?;
+        let room = ballast.as_ref().map_or(Ok(WriteKind::Addition), Ballast::hold)?;
         Ok(Self {
             failed_at: None,
             looked_at: Instant::now(),
@@ -72,7 +72,7 @@ impl Worker {
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
         loop {
             let (timeout, most) = match self.room() {
-                Some(Kind::Addition) => (SWEEP_EVERY, BATCH),
+                Some(WriteKind::Addition) => (SWEEP_EVERY, BATCH),
                 None => (RETRY_EVERY, BATCH),
                 Some(_) => (RETRY_EVERY, BATCH_WITHOUT_ROOM),
             };
@@ -87,7 +87,7 @@ impl Worker {
                 continue;
             }
             self.commit(batch);
-            if self.room() != Some(Kind::Addition) && self.looked_at.elapsed() >= RETRY_EVERY {
+            if self.room() != Some(WriteKind::Addition) && self.looked_at.elapsed() >= RETRY_EVERY {
                 self.look_for_room();
             }
         }
@@ -100,7 +100,7 @@ impl Worker {
             .into_iter()
             .filter(|job| room.is_none_or(|most| job.kind <= most));
         let sweep = match room {
-            Some(Kind::Ending | Kind::Change) => BATCH_WITHOUT_ROOM,
+            Some(WriteKind::Ending | WriteKind::Change) => BATCH_WITHOUT_ROOM,
             _ => SWEPT_AT_ONCE,
         };
         // These callers wait until the state has the reason.
@@ -150,17 +150,18 @@ impl Worker {
                 break;
             }
         }
-        self.room.send_replace(room.or(is_full.then_some(Kind::Ending)));
+        self.room
+            .send_replace(room.or(is_full.then_some(WriteKind::Ending)));
         // With more room than before, the next commit need not wait.
         self.failed_at = room.is_none().then(Instant::now);
         self.looked_at = Instant::now();
     }
 
     /// Releases ballast and returns what there is room for; `None` if no ballast is left.
-    fn give_up(&self) -> Option<Kind> {
+    fn give_up(&self) -> Option<WriteKind> {
         let given = self.ballast.as_ref().map_or(Ok(None), Ballast::give_up);
         match given {
-            Ok(Some(Kind::Ending)) => {
+            Ok(Some(WriteKind::Ending)) => {
                 tracing::error!("there is little room left for the session file: sessions can only be ended");
             }
             Ok(Some(_)) => tracing::error!(
@@ -178,19 +179,22 @@ impl Worker {
     /// Reserves the ballast if there is room for it. New sessions are possible again then.
     fn look_for_room(&mut self) {
         self.looked_at = Instant::now();
-        let room = self.ballast.as_ref().map_or(Ok(Kind::Addition), Ballast::hold);
+        let room = self
+            .ballast
+            .as_ref()
+            .map_or(Ok(WriteKind::Addition), Ballast::hold);
         let room = room.unwrap_or_else(|error| {
             let error = &error as &dyn std::error::Error;
             tracing::error!(error, "the ballast of the session file cannot be reserved");
-            Kind::Ending
+            WriteKind::Ending
         });
         let before = self.room.send_replace(Some(room));
-        if before != Some(Kind::Addition) && room == Kind::Addition {
+        if before != Some(WriteKind::Addition) && room == WriteKind::Addition {
             tracing::info!("there is room for the session file again");
         }
     }
 
-    fn room(&self) -> Option<Kind> {
+    fn room(&self) -> Option<WriteKind> {
         *self.room.borrow()
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::store::StoreError;
 
-use super::ballast::Kind;
+use super::ballast::WriteKind;
 use super::error::store_error;
 use super::tables::Tables;
 use super::worker::Worker;
@@ -28,7 +28,7 @@ pub(super) type Acknowledge = Box<dyn FnOnce() + Send>;
 pub(super) type Apply = Box<dyn for<'t> FnOnce(&mut Tables<'t>) -> Result<Acknowledge, Error> + Send>;
 
 pub(super) struct Job {
-    pub(super) kind: Kind,
+    pub(super) kind: WriteKind,
     pub(super) apply: Apply,
 }
 
@@ -51,7 +51,7 @@ impl From<WriterError> for StoreError {
 /// Passes writes to the worker. Dropping it waits for queued writes.
 pub(super) struct Writer {
     way: Way,
-    room: watch::Receiver<Option<Kind>>,
+    room: watch::Receiver<Option<WriteKind>>,
 }
 
 enum Way {
@@ -79,7 +79,7 @@ impl Writer {
 
     /// Runs `apply` in a transaction, and returns once it is on the disk. Runs it again in a new transaction
     /// if the first one was rolled back for lack of room.
-    pub(super) async fn write<T, F>(&self, kind: Kind, apply: F) -> Result<T, StoreError>
+    pub(super) async fn write<T, F>(&self, kind: WriteKind, apply: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: for<'t> Fn(&mut Tables<'t>) -> Result<T, Error> + Clone + Send + 'static,
@@ -90,7 +90,7 @@ impl Writer {
             }
             match self.check() {
                 Ok(()) => {}
-                Err(StoreError::Full) if kind < Kind::Addition => {}
+                Err(StoreError::Full) if kind < WriteKind::Addition => {}
                 Err(error) => return Err(error),
             }
         }
@@ -99,7 +99,11 @@ impl Writer {
     }
 
     /// The result of the write; `None` if the transaction was rolled back.
-    async fn try_write<T, F>(&self, kind: Kind, apply: F) -> Result<Option<Result<T, StoreError>>, StoreError>
+    async fn try_write<T, F>(
+        &self,
+        kind: WriteKind,
+        apply: F,
+    ) -> Result<Option<Result<T, StoreError>>, StoreError>
     where
         T: Send + 'static,
         F: for<'t> FnOnce(&mut Tables<'t>) -> Result<T, Error> + Send + 'static,
@@ -131,7 +135,7 @@ impl Writer {
     /// Fails without room, or after a failed commit.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         match *self.room.borrow() {
-            Some(Kind::Addition) => Ok(()),
+            Some(WriteKind::Addition) => Ok(()),
             Some(_) => Err(StoreError::Full),
             None => Err(WriterError::Failing.into()),
         }
@@ -140,7 +144,7 @@ impl Writer {
     /// Fails if existing records cannot be changed.
     pub(super) fn check_changes(&self) -> Result<(), StoreError> {
         match *self.room.borrow() {
-            Some(Kind::Change) => Ok(()),
+            Some(WriteKind::Change) => Ok(()),
             _ => self.check(),
         }
     }

@@ -6,30 +6,30 @@ use crate::store::StoreError;
 
 /// The consequence of an error for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Consequence {
+pub(super) enum ConnectionAction {
     /// Keep it: only the command failed, or this moment was wrong.
     Keep,
     /// Keep it, and ask the Sentinels: its server may no longer be the master.
     Look,
     /// Close it.
-    LetGo,
+    Close,
 }
 
 /// Sorts an error by its code (the first word of an error, RESP "Simple errors").
-pub(super) fn consequence(error: &RedisError) -> Consequence {
+pub(super) fn consequence(error: &RedisError) -> ConnectionAction {
     if error.is_io_error() || error.is_unrecoverable_error() {
-        return Consequence::LetGo;
+        return ConnectionAction::Close;
     }
     match error.code() {
         // A replica: it takes no writes, its master is away, or it was the master until now.
-        Some("READONLY" | "MASTERDOWN" | "UNBLOCKED") => Consequence::LetGo,
+        Some("READONLY" | "MASTERDOWN" | "UNBLOCKED") => ConnectionAction::Close,
         // A server that is starting, or that lost our login: another connection may work.
-        Some("LOADING" | "NOAUTH" | "WRONGPASS") => Consequence::LetGo,
+        Some("LOADING" | "NOAUTH" | "WRONGPASS") => ConnectionAction::Close,
         // A master without replicas may have been replaced. If it is still the master, reads continue.
-        Some("NOREPLICAS") => Consequence::Look,
+        Some("NOREPLICAS") => ConnectionAction::Look,
         // OOM, MISCONF: memory or disk full. CLUSTERDOWN, TRYAGAIN: slots without a master, or being moved.
         // BUSY: a script runs. NOPERM: a right is missing. NOSCRIPT and all other errors concern the command.
-        _ => Consequence::Keep,
+        _ => ConnectionAction::Keep,
     }
 }
 
@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    fn of(line: &str) -> Consequence {
+    fn of(line: &str) -> ConnectionAction {
         let value = parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
         consequence(&value.extract_error().unwrap_err())
     }
@@ -63,7 +63,7 @@ mod tests {
             "LOADING Redis is loading the dataset in memory",
             "NOAUTH Authentication required.",
         ] {
-            assert_eq!(of(line), Consequence::LetGo, "{line}");
+            assert_eq!(of(line), ConnectionAction::Close, "{line}");
         }
     }
 
@@ -71,7 +71,7 @@ mod tests {
     fn a_master_without_replicas_is_asked_about_and_read_on() {
         assert_eq!(
             of("NOREPLICAS Not enough good replicas to write."),
-            Consequence::Look
+            ConnectionAction::Look
         );
     }
 
@@ -87,7 +87,7 @@ mod tests {
             "NOSCRIPT No matching script.",
             "ERR wrong number of arguments",
         ] {
-            assert_eq!(of(line), Consequence::Keep, "{line}");
+            assert_eq!(of(line), ConnectionAction::Keep, "{line}");
         }
     }
 }

@@ -76,7 +76,9 @@ impl EventFeed {
         let heard = heard.into_iter().enumerate();
         let heard = select_all(heard.map(|(at, heard)| heard.map(move |heard| (at, heard)).boxed()));
         let updates = heard.scan(Some(positions), |positions, (at, heard)| {
-            let update = positions.as_mut().map(|positions| Ok(positions.told(at, heard?)));
+            let update = positions
+                .as_mut()
+                .map(|positions| Ok(positions.advance(at, heard?)));
             // An error in one stream ends all.
             positions.take_if(|_| matches!(update, Some(Err(_))));
             ready(update)

@@ -114,14 +114,14 @@ fn eviction(policy: String, limit: u64) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use chassis::findings::Verdict;
+    use chassis::findings::CheckResult;
 
     use super::*;
 
-    const FITS: (Verdict, Option<&str>) = (Verdict::Fits, None);
+    const FITS: (CheckResult, Option<&str>) = (CheckResult::Fits, None);
 
     /// The verdict on a fact, and its advice.
-    fn standing(about: &str, needs_replicas: bool, name: &str) -> (Verdict, Option<&'static str>) {
+    fn standing(about: &str, needs_replicas: bool, name: &str) -> (CheckResult, Option<&'static str>) {
         let about = about.replace(' ', "\r\n");
         let checks = judge(&InfoDict::new(&about), needs_replicas);
         let (_, found) = checks.into_iter().find(|(id, _)| *id == name).unwrap();
@@ -148,8 +148,11 @@ mod tests {
             standing(&about, false, "maxmemory_policy")
         };
         assert_eq!(judged("noeviction", "1000"), FITS);
-        assert_eq!(judged("allkeys-lru", "0"), (Verdict::Warning, Some(EVICTION)));
-        assert_eq!(judged("allkeys-lru", "1000"), (Verdict::Problem, Some(EVICTION)));
+        assert_eq!(judged("allkeys-lru", "0"), (CheckResult::Warning, Some(EVICTION)));
+        assert_eq!(
+            judged("allkeys-lru", "1000"),
+            (CheckResult::Problem, Some(EVICTION))
+        );
     }
 
     #[test]
@@ -158,11 +161,11 @@ mod tests {
         assert_eq!(judged("connected_slaves:0", false), FITS);
         assert_eq!(
             judged("connected_slaves:0", true),
-            (Verdict::Warning, Some(NO_REPLICA))
+            (CheckResult::Warning, Some(NO_REPLICA))
         );
         assert_eq!(
             judged("connected_slaves:2", false),
-            (Verdict::Warning, Some(REPLICAS_NOT_NEEDED))
+            (CheckResult::Warning, Some(REPLICAS_NOT_NEEDED))
         );
         assert_eq!(judged("connected_slaves:1 min_slaves_good_slaves:1", true), FITS);
     }
@@ -172,12 +175,12 @@ mod tests {
         assert_eq!(standing("role:master", false, "role"), FITS);
         assert_eq!(
             standing("role:slave", false, "role"),
-            (Verdict::Problem, Some(NOT_MASTER))
+            (CheckResult::Problem, Some(NOT_MASTER))
         );
         assert_eq!(standing("aof_enabled:1", false, "persistence"), FITS);
         assert_eq!(
             standing("aof_enabled:0", false, "persistence"),
-            (Verdict::Warning, Some(NOT_APPENDED))
+            (CheckResult::Warning, Some(NOT_APPENDED))
         );
     }
 
@@ -188,9 +191,9 @@ mod tests {
             standing(&about, false, "memory_left_bytes")
         };
         assert_eq!(left(800, 0), FITS);
-        assert_eq!(left(801, 0), (Verdict::Warning, Some(LITTLE_ROOM)));
+        assert_eq!(left(801, 0), (CheckResult::Warning, Some(LITTLE_ROOM)));
         assert_eq!(left(900, 100), FITS);
         let unlimited = standing("used_memory:1 maxmemory:0", false, "maxmemory_bytes");
-        assert_eq!(unlimited, (Verdict::Warning, Some(NO_LIMIT)));
+        assert_eq!(unlimited, (CheckResult::Warning, Some(NO_LIMIT)));
     }
 }

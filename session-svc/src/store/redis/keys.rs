@@ -10,7 +10,7 @@
 //! equal, so that a page is a range of entry bytes (see `docs/decisions/lists.md`).
 
 use super::partitions;
-use crate::store::{Entry, Lease, Name, Record};
+use crate::store::{IndexEntry, Lease, Name, Record};
 
 /// Makes key names below one prefix.
 #[derive(Clone)]
@@ -111,13 +111,13 @@ fn in_partitions(begins: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Sorts after the bytes of every [`Entry`], which begin with the time.
+/// Sorts after the bytes of every [`IndexEntry`], which begin with the time.
 pub(super) const PAST_ANY_ENTRY: [u8; 9] = [u8::MAX; 9];
 
 impl IndexLocation {
     /// The entry of a record in this index.
     pub(super) fn member(&self, record: &Record) -> Vec<u8> {
-        let entry = Entry {
+        let entry = IndexEntry {
             created_at_ms: record.created_at_ms,
             name: record.name,
         };
@@ -126,7 +126,7 @@ impl IndexLocation {
 }
 
 /// The value of a lease's key.
-pub(super) fn held(lease: &Lease) -> String {
+pub(super) fn lease_value(lease: &Lease) -> String {
     format!("{}:{}", lease.serial, lease.holder)
 }
 
@@ -143,8 +143,8 @@ mod tests {
     proptest! {
         #[test]
         fn an_entry_names_its_record(created_at_ms: u64, name in any_name()) {
-            let entry = Entry { name, created_at_ms };
-            prop_assert_eq!(Entry::from_bytes(&entry.to_bytes()), Some(entry));
+            let entry = IndexEntry { name, created_at_ms };
+            prop_assert_eq!(IndexEntry::from_bytes(&entry.to_bytes()), Some(entry));
             prop_assert!(entry.to_bytes() < PAST_ANY_ENTRY.to_vec());
         }
 

@@ -59,7 +59,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chassis::clock::Clock;
 use chassis::findings::Check;
-use chassis::tls::ShownCertificate;
+use chassis::tls::CertificateGauges;
 use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -74,8 +74,8 @@ use self::source::ConnectionSource;
 pub(crate) use self::source::{SetupError, check};
 use super::url::{RedisSettings, Topology};
 use super::{
-    Entry, Inserted, LOOKED_AT, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError,
-    StoreUpdate, codec, millis,
+    IndexEntry, Inserted, KeyValueStore, LOOKED_AT, Lease, Listing, Loaded, Name, Record, Replaced,
+    StoreError, StoreUpdate, codec, millis,
 };
 
 /// How long `open` waits for a first connection and the server's time. The store opens in any case.
@@ -109,7 +109,7 @@ impl RedisStore {
         settings: &RedisSettings,
         came_from: Option<&Path>,
         fallback: Arc<dyn Clock>,
-        shown: Option<ShownCertificate>,
+        shown: Option<CertificateGauges>,
     ) -> Result<Self, SetupError> {
         let source = Arc::new(ConnectionSource::new(settings)?);
         let (sender, sources) = watch::channel(source);
@@ -168,8 +168,8 @@ fn decoded(name: Name, bytes: Option<Vec<u8>>) -> Loaded {
 }
 
 #[async_trait]
-impl SessionStore for RedisStore {
-    fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
+impl KeyValueStore for RedisStore {
+    fn for_worker(&self) -> Option<Arc<dyn KeyValueStore>> {
         Some(Arc::new(Self {
             shared: Arc::clone(&self.shared),
             connection: self.connection.another().ok()?,
@@ -225,7 +225,12 @@ impl SessionStore for RedisStore {
         self.shared.acknowledged(names).await
     }
 
-    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(
+        &self,
+        index: Name,
+        after: Option<&IndexEntry>,
+        limit: usize,
+    ) -> Result<Listing, StoreError> {
         let limit = limit.clamp(1, LOOKED_AT);
         let location = self.shared.keys.index(index);
         let after = after.map_or(PAST_ANY_ENTRY.to_vec(), |after| after.to_bytes());
@@ -238,8 +243,8 @@ impl SessionStore for RedisStore {
         }
         let has_more = ends.len() > limit;
         ends.truncate(limit);
-        let entries = ends.iter().filter_map(|end| Entry::from_bytes(end));
-        let entries: Vec<Entry> = entries.collect();
+        let entries = ends.iter().filter_map(|end| IndexEntry::from_bytes(end));
+        let entries: Vec<IndexEntry> = entries.collect();
         let last = entries.last().copied();
         Ok(Listing {
             next: last.filter(|_| has_more),
@@ -291,7 +296,7 @@ impl SessionStore for RedisStore {
         let call = scripts::RELEASE
             .call()
             .key(self.shared.keys.lease(lease.name))
-            .arg(keys::held(lease));
+            .arg(keys::lease_value(lease));
         call.run(&self.connection).await
     }
 

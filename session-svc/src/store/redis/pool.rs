@@ -21,9 +21,11 @@ use futures_util::FutureExt as _;
 use redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Value, from_redis_value_ref};
 use tokio::sync::watch;
 
-use super::answers::{Consequence, consequence};
+use super::answers::{ConnectionAction, consequence};
 use super::partitions::slot_number;
-use super::source::{ANSWER_TIMEOUT, ConnectionSource, SetupError, Wire, is_master, not_the_master};
+use super::source::{
+    ANSWER_TIMEOUT, ConnectionSource, SetupError, SharedConnection, is_master, not_the_master,
+};
 use super::span;
 use crate::store::url::ServerAddress;
 
@@ -42,7 +44,7 @@ pub(super) type Sources = watch::Receiver<Arc<ConnectionSource>>;
 
 /// A connection, and what is needed to check it.
 pub(super) struct CheckedConnection {
-    pub(super) wire: Wire,
+    pub(super) wire: SharedConnection,
     source: Arc<ConnectionSource>,
     /// Its server, with Sentinels.
     master: Option<ServerAddress>,
@@ -76,7 +78,7 @@ impl CheckedConnection {
 
     /// Checks that the server is still the master. Asks the server if the last check is old.
     pub(super) async fn check(&mut self) -> RedisResult<()> {
-        let Wire::Server(server) = &self.wire else {
+        let SharedConnection::Server(server) = &self.wire else {
             return Ok(());
         };
         // A node of a cluster answers MOVED once it is no longer a master.
@@ -100,8 +102,8 @@ impl CheckedConnection {
     }
 
     /// Returns once the Sentinels no longer name the server.
-    pub(super) async fn left(&self) {
-        self.source.left(self.master.as_ref()).await;
+    pub(super) async fn wait_until_replaced(&self) {
+        self.source.wait_until_replaced(self.master.as_ref()).await;
     }
 }
 
@@ -171,7 +173,7 @@ impl WorkerConnection {
     /// Sends a command, and retries it if necessary.
     pub(super) async fn read<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         match self.once(command).await {
-            Err(error) if consequence(&error) == Consequence::LetGo => self.once(command).await,
+            Err(error) if consequence(&error) == ConnectionAction::Close => self.once(command).await,
             answer => answer,
         }
     }
@@ -240,19 +242,22 @@ impl WorkerConnection {
         Err((ErrorKind::Io, "no node has the slot").into())
     }
 
-    async fn send<T>(&self, send: impl AsyncFnOnce(&mut Wire) -> RedisResult<T>) -> RedisResult<T> {
+    async fn send<T>(
+        &self,
+        send: impl AsyncFnOnce(&mut SharedConnection) -> RedisResult<T>,
+    ) -> RedisResult<T> {
         let (mut wire, is_broken) = {
             let used = self.0.get().await.map_err(failure)?;
             (used.wire.clone(), Arc::clone(&used.is_broken))
         };
         let answer = send(&mut wire).await;
         let consequence = answer.as_ref().err().map(consequence);
-        if consequence.is_some_and(|consequence| consequence != Consequence::Keep) {
+        if consequence.is_some_and(|consequence| consequence != ConnectionAction::Keep) {
             self.0.manager().source().look();
         }
-        if consequence == Some(Consequence::LetGo) && !is_broken.swap(true, Ordering::Relaxed) {
+        if consequence == Some(ConnectionAction::Close) && !is_broken.swap(true, Ordering::Relaxed) {
             self.report_break();
-            if matches!(wire, Wire::Cluster(_)) {
+            if matches!(wire, SharedConnection::Cluster(_)) {
                 tokio::spawn(self.clone().replace(is_broken));
             }
         }

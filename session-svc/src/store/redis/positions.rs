@@ -32,7 +32,7 @@ impl Positions {
     }
 
     /// Advances the position in `stream` and returns the update for the listener.
-    pub(super) fn told(&mut self, stream: usize, heard: StreamEntry) -> StoreUpdate {
+    pub(super) fn advance(&mut self, stream: usize, heard: StreamEntry) -> StoreUpdate {
         self.0[stream] = heard.id;
         match heard.content {
             EntryContent::Event(payload) => StoreUpdate::Event {

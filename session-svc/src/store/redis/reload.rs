@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use chassis::audit;
 use chassis::files;
-use chassis::tls::ShownCertificate;
+use chassis::tls::CertificateGauges;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -30,7 +30,7 @@ pub(super) fn follow(
     sources: watch::Sender<Arc<ConnectionSource>>,
     settings: &RedisSettings,
     came_from: Option<&Path>,
-    shown: Option<ShownCertificate>,
+    shown: Option<CertificateGauges>,
 ) -> Option<AbortOnDropHandle<()>> {
     let tls = settings.tls.as_ref();
     let certificates = tls.map(|tls| [&tls.ca_file, &tls.cert_file, &tls.key_file]);

@@ -11,7 +11,7 @@ use redis::{self, Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErr
 
 use crate::store::StoreError;
 
-use super::answers::{Consequence, consequence, unavailable};
+use super::answers::{ConnectionAction, consequence, unavailable};
 use super::pool::WorkerConnection;
 
 /// Functions available to every script.
@@ -265,7 +265,7 @@ impl ScriptCall {
         connection: &WorkerConnection,
     ) -> Result<T, StoreError> {
         match self.once(connection).await {
-            Err(error) if consequence(&error) == Consequence::LetGo => self.run(connection).await,
+            Err(error) if consequence(&error) == ConnectionAction::Close => self.run(connection).await,
             answer => answer.map_err(unavailable),
         }
     }

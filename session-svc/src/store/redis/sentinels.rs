@@ -51,7 +51,7 @@ const ANNOUNCED: [&str; 4] = [
 
 /// The last answer of a Sentinel.
 #[derive(Clone)]
-struct Answer {
+struct SentinelAnswer {
     /// When the request was sent. The answer may be as old.
     sent_at: Instant,
     /// Epoch of its configuration.
@@ -62,11 +62,11 @@ struct Answer {
 }
 
 /// The last answers of the Sentinels, in the order of the settings.
-type Answers = watch::Sender<Vec<Option<Answer>>>;
+type SentinelAnswers = watch::Sender<Vec<Option<SentinelAnswer>>>;
 
 /// The result of the last answers.
 #[derive(Clone, PartialEq, Eq)]
-enum Verdict {
+enum MasterVerdict {
     /// The Sentinels have not had time to answer yet.
     Awaited,
     /// No majority names a master.
@@ -76,7 +76,7 @@ enum Verdict {
 
 /// Follows the master until dropped.
 pub(super) struct Master {
-    verdict: watch::Receiver<Verdict>,
+    verdict: watch::Receiver<MasterVerdict>,
     look: Arc<Notify>,
     _tasks: JoinSet<()>,
 }
@@ -85,7 +85,7 @@ impl Master {
     /// Follows the master that `sentinels` call `name`.
     pub(super) fn follow(sentinels: Vec<Client>, name: &str) -> Self {
         let answers = watch::Sender::new(vec![None; sentinels.len()]);
-        let (sender, verdict) = watch::channel(Verdict::Awaited);
+        let (sender, verdict) = watch::channel(MasterVerdict::Awaited);
         let look = Arc::new(Notify::new());
         let mut tasks = JoinSet::new();
         tasks.spawn(keep_judging(answers.subscribe(), sender));
@@ -109,22 +109,25 @@ impl Master {
     /// The current master. Waits only for the first verdict.
     pub(super) async fn address(&self) -> RedisResult<ServerAddress> {
         let mut verdict = self.verdict.clone();
-        let known = verdict.wait_for(|verdict| *verdict != Verdict::Awaited).await;
+        let known = verdict
+            .wait_for(|verdict| *verdict != MasterVerdict::Awaited)
+            .await;
         match known.as_deref() {
-            Ok(Verdict::Named(address)) => Ok(address.clone()),
+            Ok(MasterVerdict::Named(address)) => Ok(address.clone()),
             _ => Err((ErrorKind::Io, "no majority of the Sentinels names a master").into()),
         }
     }
 
     /// Whether this server is still the master.
     pub(super) fn is(&self, server: &ServerAddress) -> bool {
-        matches!(&*self.verdict.borrow(), Verdict::Named(address) if address == server)
+        matches!(&*self.verdict.borrow(), MasterVerdict::Named(address) if address == server)
     }
 
     /// Returns once this server is no longer the master.
-    pub(super) async fn left(&self, server: &ServerAddress) {
+    pub(super) async fn wait_until_replaced(&self, server: &ServerAddress) {
         let mut verdict = self.verdict.clone();
-        let is_other = |verdict: &Verdict| !matches!(verdict, Verdict::Named(address) if address == server);
+        let is_other =
+            |verdict: &MasterVerdict| !matches!(verdict, MasterVerdict::Named(address) if address == server);
         // The sender is gone with the tasks that follow the master.
         let _ = verdict.wait_for(is_other).await;
     }
@@ -135,16 +138,19 @@ impl Master {
     }
 }
 
-async fn keep_judging(mut answers: watch::Receiver<Vec<Option<Answer>>>, sender: watch::Sender<Verdict>) {
+async fn keep_judging(
+    mut answers: watch::Receiver<Vec<Option<SentinelAnswer>>>,
+    sender: watch::Sender<MasterVerdict>,
+) {
     let began = Instant::now();
     loop {
         let named = judge(&answers.borrow_and_update(), Instant::now());
         let verdict = match named {
-            Some(address) => Verdict::Named(address),
-            None if *sender.borrow() == Verdict::Awaited && began.elapsed() < CONNECT_TIMEOUT => {
-                Verdict::Awaited
+            Some(address) => MasterVerdict::Named(address),
+            None if *sender.borrow() == MasterVerdict::Awaited && began.elapsed() < CONNECT_TIMEOUT => {
+                MasterVerdict::Awaited
             }
-            None => Verdict::Missing,
+            None => MasterVerdict::Missing,
         };
         sender.send_if_modified(|known| {
             let is_other = *known != verdict;
@@ -161,8 +167,8 @@ async fn keep_judging(mut answers: watch::Receiver<Vec<Option<Answer>>>, sender:
     }
 }
 
-fn announce(verdict: &Verdict) {
-    if let Verdict::Named(ServerAddress { host, port }) = verdict {
+fn announce(verdict: &MasterVerdict) {
+    if let MasterVerdict::Named(ServerAddress { host, port }) = verdict {
         tracing::info!(
             server.address = host,
             server.port = port,
@@ -174,10 +180,10 @@ fn announce(verdict: &Verdict) {
 }
 
 /// The master according to the last answers, one slot for each Sentinel.
-fn judge(answers: &[Option<Answer>], now: Instant) -> Option<ServerAddress> {
+fn judge(answers: &[Option<SentinelAnswer>], now: Instant) -> Option<ServerAddress> {
     let fresh = answers.iter().flatten();
     let fresh = fresh.filter(|answer| now.saturating_duration_since(answer.sent_at) < FRESH);
-    let mut fresh: Vec<&Answer> = fresh.collect();
+    let mut fresh: Vec<&SentinelAnswer> = fresh.collect();
     if fresh.len() <= answers.len() / 2 {
         return None;
     }
@@ -197,7 +203,7 @@ struct Sentinel {
     master: String,
     /// Its index among the answers.
     at: usize,
-    answers: Answers,
+    answers: SentinelAnswers,
     look: Arc<Notify>,
 }
 
@@ -250,7 +256,7 @@ impl Sentinel {
             .any(|flag| flag == "failover_in_progress");
         // The Sentinel that promoted a replica names its address before it counts the failover as done.
         let is_old = fact("ip") == host && fact("port") == port.to_string();
-        let answer = Answer {
+        let answer = SentinelAnswer {
             sent_at,
             epoch: epoch.map_err(|_| unexpected())?,
             master: ServerAddress { host, port },
@@ -296,9 +302,9 @@ mod tests {
     use super::*;
 
     /// The port of the master, by answers as (milliseconds ago, epoch, port, replacing).
-    fn judged(answers: &[Option<(u64, u64, u16, bool)>]) -> Option<u16> {
+    fn elected_port(answers: &[Option<(u64, u64, u16, bool)>]) -> Option<u16> {
         let now = Instant::now() + Duration::from_secs(60);
-        let answer = |(ago, epoch, port, is_replacing)| Answer {
+        let answer = |(ago, epoch, port, is_replacing)| SentinelAnswer {
             sent_at: now - Duration::from_millis(ago),
             epoch,
             master: ServerAddress {
@@ -307,42 +313,45 @@ mod tests {
             },
             is_replacing,
         };
-        let answers: Vec<Option<Answer>> = answers.iter().map(|given| given.map(answer)).collect();
+        let answers: Vec<Option<SentinelAnswer>> = answers.iter().map(|given| given.map(answer)).collect();
         judge(&answers, now).map(|address| address.port)
     }
 
     #[test]
     fn an_answer_of_a_newer_epoch_counts_more_than_two_of_an_older() {
         let old = Some((1, 5, 1, false));
-        assert_eq!(judged(&[old, Some((1, 6, 2, false)), old]), Some(2));
+        assert_eq!(elected_port(&[old, Some((1, 6, 2, false)), old]), Some(2));
     }
 
     #[test]
     fn without_a_majority_there_is_no_master() {
         let answer = Some((1, 5, 1, false));
-        assert_eq!(judged(&[answer, answer, None]), Some(1));
-        assert_eq!(judged(&[answer, None, None]), None);
-        assert_eq!(judged(&[answer, None]), None);
-        assert_eq!(judged(&[None]), None);
+        assert_eq!(elected_port(&[answer, answer, None]), Some(1));
+        assert_eq!(elected_port(&[answer, None, None]), None);
+        assert_eq!(elected_port(&[answer, None]), None);
+        assert_eq!(elected_port(&[None]), None);
     }
 
     #[test]
     fn old_answers_do_not_count() {
         let (fresh, old) = (Some((699, 5, 1, false)), Some((700, 5, 1, false)));
-        assert_eq!(judged(&[fresh, fresh, old]), Some(1));
-        assert_eq!(judged(&[fresh, old, old]), None);
+        assert_eq!(elected_port(&[fresh, fresh, old]), Some(1));
+        assert_eq!(elected_port(&[fresh, old, old]), None);
     }
 
     #[test]
     fn a_master_that_is_being_replaced_is_none() {
         let (answer, replacing) = (Some((1, 5, 1, false)), Some((1, 5, 1, true)));
-        assert_eq!(judged(&[replacing, answer, answer]), None);
-        assert_eq!(judged(&[replacing, Some((1, 6, 2, false)), answer]), Some(2));
+        assert_eq!(elected_port(&[replacing, answer, answer]), None);
+        assert_eq!(
+            elected_port(&[replacing, Some((1, 6, 2, false)), answer]),
+            Some(2)
+        );
     }
 
     #[test]
     fn most_answers_decide_between_two_names_in_one_epoch() {
         let (one, other) = (Some((1, 5, 1, false)), Some((1, 5, 2, false)));
-        assert_eq!(judged(&[one, other, other]), Some(2));
+        assert_eq!(elected_port(&[one, other, other]), Some(2));
     }
 }

@@ -59,12 +59,12 @@ pub enum SetupError {
 
 /// A connection handle that many calls share.
 #[derive(Clone)]
-pub(super) enum Wire {
+pub(super) enum SharedConnection {
     Server(MultiplexedConnection),
     Cluster(ClusterConnection),
 }
 
-impl Wire {
+impl SharedConnection {
     /// Sends a command.
     pub(super) async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
         match self {
@@ -128,7 +128,7 @@ impl ConnectionSource {
     pub(super) async fn connect(
         &self,
         answer_timeout: Duration,
-    ) -> RedisResult<(Wire, Option<ServerAddress>)> {
+    ) -> RedisResult<(SharedConnection, Option<ServerAddress>)> {
         let (server, master) = match &self.servers {
             Servers::Single(server) => (server.clone(), None),
             Servers::Sentinel(master) => {
@@ -140,12 +140,14 @@ impl ConnectionSource {
                     .set_connection_timeout(CONNECT_TIMEOUT)
                     .set_response_timeout(answer_timeout);
                 let connection = all.get_async_connection_with_config(config).await?;
-                return Ok((Wire::Cluster(connection), None));
+                return Ok((SharedConnection::Cluster(connection), None));
             }
         };
         let wire = self.connect_to(&server, answer_timeout).await?;
         match &wire {
-            Wire::Server(connection) if !is_master(connection.clone()).await? => Err(not_the_master()),
+            SharedConnection::Server(connection) if !is_master(connection.clone()).await? => {
+                Err(not_the_master())
+            }
             _ => Ok((wire, master)),
         }
     }
@@ -155,13 +157,13 @@ impl ConnectionSource {
         &self,
         server: &ServerAddress,
         answer_timeout: Duration,
-    ) -> RedisResult<Wire> {
+    ) -> RedisResult<SharedConnection> {
         let (settings, certificates) = (&self.settings, self.certificates.as_ref());
         let client = client(server, settings, certificates, &settings.login, settings.database)?;
         let info = client.get_connection_info().clone();
         let config = connection_config(answer_timeout);
         let manager = deadpool_redis::Manager::new_with_config(info, config)?;
-        Ok(Wire::Server(manager.create().await?))
+        Ok(SharedConnection::Server(manager.create().await?))
     }
 
     pub(super) fn is_cluster(&self) -> bool {
@@ -177,9 +179,9 @@ impl ConnectionSource {
     }
 
     /// Returns once connections to this server must no longer be used.
-    pub(super) async fn left(&self, server: Option<&ServerAddress>) {
+    pub(super) async fn wait_until_replaced(&self, server: Option<&ServerAddress>) {
         match (&self.servers, server) {
-            (Servers::Sentinel(master), Some(server)) => master.left(server).await,
+            (Servers::Sentinel(master), Some(server)) => master.wait_until_replaced(server).await,
             _ => std::future::pending().await,
         }
     }

@@ -73,7 +73,7 @@ pub(super) fn events_unavailable() -> StoreError {
 }
 
 /// The events of one stream, each with its position, and gaps.
-pub(super) type Hearing = BoxStream<'static, Result<StreamEntry, StoreError>>;
+pub(super) type EntryStream = BoxStream<'static, Result<StreamEntry, StoreError>>;
 
 /// The events of one stream.
 pub(super) struct StreamFeed {
@@ -113,7 +113,7 @@ impl StreamFeed {
     }
 
     /// Streams the events after `after`.
-    pub(super) async fn follow(self: &Arc<Self>, after: Id) -> Result<Hearing, StoreError> {
+    pub(super) async fn follow(self: &Arc<Self>, after: Id) -> Result<EntryStream, StoreError> {
         self.reader
             .get_or_init(|| drop(tokio::spawn(read_on(Arc::downgrade(self)))));
         let mut connected = self.connected.subscribe();
@@ -292,7 +292,7 @@ async fn listen(
         let mut wire = connection.wire.clone();
         let answer = tokio::select! {
             answer = in_time(READ_TIMEOUT, wire.ask_all::<Read>(&pipeline)) => answer,
-            () = connection.left() => Err(not_the_master()),
+            () = connection.wait_until_replaced() => Err(not_the_master()),
         };
         let Some(alive) = shared.upgrade() else {
             return Ok(());
@@ -338,7 +338,7 @@ struct FeedFollower {
 }
 
 impl FeedFollower {
-    fn stream(self) -> Hearing {
+    fn stream(self) -> EntryStream {
         stream::try_unfold(self, |mut follower| async move {
             let next = follower.next().await?;
             Ok(Some((next, follower)))

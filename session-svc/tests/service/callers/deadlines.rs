@@ -7,7 +7,7 @@ use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::callers::{Callers, Rpc};
 use session_svc::start::AccessPolicy;
-use session_svc::store::SessionStore;
+use session_svc::store::KeyValueStore;
 use session_svc::store::url::StoreSettings;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
@@ -27,7 +27,7 @@ pub(crate) struct OnRedis {
     _shutdown: CancellationToken,
 }
 
-pub(crate) async fn redis() -> (RedisServer, Arc<dyn SessionStore>) {
+pub(crate) async fn redis() -> (RedisServer, Arc<dyn KeyValueStore>) {
     let redis = tokio::task::spawn_blocking(|| RedisServer::start(&[]))
         .await
         .unwrap();

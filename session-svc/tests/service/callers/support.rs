@@ -11,7 +11,8 @@ use chassis::secret::{Reloading, Secret};
 use chassis::tls::{ServerTls, TlsFiles};
 use oidc::TokenHint;
 use oidc::{
-    ExpectedOfRefresh, GrantError, IdToken, IdTokenError, OAuthError, ProviderError, RefreshedTokens, Revoked,
+    ExpectedRefreshedIdToken, GrantError, IdToken, IdTokenError, OAuthError, ProviderError, RefreshedTokens,
+    RevocationResult,
 };
 use prometheus::Registry;
 use session_proto::error::reason_of;
@@ -22,7 +23,7 @@ use session_svc::refresh::RefreshProvider;
 use session_svc::session::Lifetime;
 use session_svc::sessions::SessionLimits;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
-use session_svc::store::SessionStore;
+use session_svc::store::KeyValueStore;
 use session_svc::store::embedded::EmbeddedStore;
 use session_svc::vault::KeyRing;
 use tokio::net::TcpListener;
@@ -65,12 +66,17 @@ impl RefreshProvider for AnyProvider {
         })
     }
 
-    async fn validate(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
+    async fn validate(
+        &self,
+        _: &str,
+        _: &ExpectedRefreshedIdToken<'_>,
+        _: u64,
+    ) -> Result<IdToken, IdTokenError> {
         Err(IdTokenError::Signature)
     }
 
-    async fn revoke(&self, _: &str, _: TokenHint, _: u64) -> Result<Revoked, ProviderError> {
-        Ok(Revoked::Done)
+    async fn revoke(&self, _: &str, _: TokenHint, _: u64) -> Result<RevocationResult, ProviderError> {
+        Ok(RevocationResult::Done)
     }
 }
 
@@ -88,11 +94,11 @@ pub(crate) async fn world(list: Option<&str>) -> World {
     world_on(list, memory()).await
 }
 
-pub(crate) fn memory() -> Arc<dyn SessionStore> {
+pub(crate) fn memory() -> Arc<dyn KeyValueStore> {
     Arc::new(EmbeddedStore::in_memory(Arc::new(SystemClock), 1_000).unwrap())
 }
 
-pub(crate) async fn world_on(list: Option<&str>, store: Arc<dyn SessionStore>) -> World {
+pub(crate) async fn world_on(list: Option<&str>, store: Arc<dyn KeyValueStore>) -> World {
     super::log::log();
     let certificates = tokio::task::spawn_blocking(|| {
         let certificates = Certificates::make();
@@ -153,13 +159,13 @@ fn copied(certificates: &Certificates, from: &std::path::Path, name: &str) -> st
 }
 
 /// Starts a service behind an access policy. Returns its port and its stop handle.
-pub(crate) async fn start(access: AccessPolicy, store: Arc<dyn SessionStore>) -> (u16, CancellationToken) {
+pub(crate) async fn start(access: AccessPolicy, store: Arc<dyn KeyValueStore>) -> (u16, CancellationToken) {
     start_measured(access, store, Registry::new()).await
 }
 
 async fn start_measured(
     access: AccessPolicy,
-    store: Arc<dyn SessionStore>,
+    store: Arc<dyn KeyValueStore>,
     metrics: Registry,
 ) -> (u16, CancellationToken) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

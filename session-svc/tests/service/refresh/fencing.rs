@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use oidc::TokenHint;
 use oidc::{
-    ExpectedOfRefresh, GrantError, IdToken, IdTokenError, ProviderError, RefreshedTokens, RelyingParty,
-    Revoked,
+    ExpectedRefreshedIdToken, GrantError, IdToken, IdTokenError, ProviderError, RefreshedTokens,
+    RelyingParty, RevocationResult,
 };
 use scripted_provider::{Endpoint, ScriptedProvider};
 use session_proto::v1::ErrorReason;
@@ -84,13 +84,18 @@ impl RefreshProvider for Way {
     async fn validate(
         &self,
         raw: &str,
-        expected: &ExpectedOfRefresh<'_>,
+        expected: &ExpectedRefreshedIdToken<'_>,
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
         RefreshProvider::validate(&self.party, raw, expected, now).await
     }
 
-    async fn revoke(&self, refresh_token: &str, kind: TokenHint, now: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(
+        &self,
+        refresh_token: &str,
+        kind: TokenHint,
+        now: u64,
+    ) -> Result<RevocationResult, ProviderError> {
         RefreshProvider::revoke(&self.party, refresh_token, kind, now).await
     }
 }

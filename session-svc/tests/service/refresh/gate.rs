@@ -6,15 +6,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chassis::secret::{Reloading, Secret};
 use oidc::TokenHint;
-use oidc::{ExpectedOfRefresh, GrantError, IdToken, IdTokenError, ProviderError, RefreshedTokens, Revoked};
+use oidc::{
+    ExpectedRefreshedIdToken, GrantError, IdToken, IdTokenError, ProviderError, RefreshedTokens,
+    RevocationResult,
+};
 use prometheus::Registry;
-use session_svc::keeper::Keeper;
 use session_svc::refresh::ports::WaitingCaller;
 use session_svc::refresh::{LEASE, Measures, RefreshProvider, Refresher};
 use session_svc::session::{
     AccessToken, Device, Lifetime, Scope, Session, SessionId, SessionTokens, SessionValues, StoredToken,
 };
-use session_svc::store::SessionStore;
+use session_svc::session_store::SessionStore;
+use session_svc::store::KeyValueStore;
 use session_svc::vault::{KeyRing, Vault};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -78,27 +81,32 @@ impl RefreshProvider for Gate {
         })
     }
 
-    async fn validate(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
+    async fn validate(
+        &self,
+        _: &str,
+        _: &ExpectedRefreshedIdToken<'_>,
+        _: u64,
+    ) -> Result<IdToken, IdTokenError> {
         unreachable!("it gives no ID tokens")
     }
 
-    async fn revoke(&self, _: &str, _: TokenHint, _: u64) -> Result<Revoked, ProviderError> {
-        Ok(Revoked::NotOffered)
+    async fn revoke(&self, _: &str, _: TokenHint, _: u64) -> Result<RevocationResult, ProviderError> {
+        Ok(RevocationResult::NotOffered)
     }
 }
 
 /// The refresher for the sessions of a store.
-pub(crate) fn refresher(store: Arc<dyn SessionStore>, gate: &Gate) -> (Keeper, Refresher) {
+pub(crate) fn refresher(store: Arc<dyn KeyValueStore>, gate: &Gate) -> (SessionStore, Refresher) {
     let keys = Reloading::new(KeyRing::parse(&[Secret::new(KEY.to_owned())]).unwrap());
     let lifetime = Lifetime {
         rolling_ms: 86_400_000,
         absolute_ms: 604_800_000,
         roll_interval_ms: 0,
     };
-    let keeper = Keeper::new(store, Arc::new(Vault::new(keys)), lifetime);
+    let session_store = SessionStore::new(store, Arc::new(Vault::new(keys)), lifetime);
     let measures = Measures::new(&Registry::new()).unwrap();
-    let refresher = Refresher::new(keeper.clone(), gate.clone(), LEASE, 65_536, measures);
-    (keeper, refresher)
+    let refresher = Refresher::new(session_store.clone(), gate.clone(), LEASE, 65_536, measures);
+    (session_store, refresher)
 }
 
 /// A caller whose call begins now.

@@ -14,18 +14,19 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use oidc::TokenHint;
 use oidc::{
-    ExpectedOfRefresh, GrantError, IdToken, IdTokenError, OAuthError, ProviderError, RefreshedTokens, Revoked,
+    ExpectedRefreshedIdToken, GrantError, IdToken, IdTokenError, OAuthError, ProviderError, RefreshedTokens,
+    RevocationResult,
 };
 use prometheus::Registry;
-use session_svc::keeper::Keeper;
 use session_svc::refresh::ports::TokenRefreshError;
 use session_svc::refresh::ports::WaitingCaller;
 use session_svc::refresh::{LEASE, Measures, RefreshProvider, Refresher};
 use session_svc::session::{
     AccessToken, Cause, Claims, Handle, Lifetime, Scope, SessionId, SessionTokens, SessionValues, StoredToken,
 };
-use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
-use session_svc::store::SessionStore;
+use session_svc::session_store::SessionStore;
+use session_svc::sessions::{EndAll, NewSession, OfflineTokens, SessionUpdate, Sessions, SessionsError};
+use session_svc::store::KeyValueStore;
 use session_svc::vault::{KeyRing, Vault};
 
 use super::plain_store::PlainStore;
@@ -94,7 +95,12 @@ impl RefreshProvider for StepProvider {
         })
     }
 
-    async fn validate(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
+    async fn validate(
+        &self,
+        _: &str,
+        _: &ExpectedRefreshedIdToken<'_>,
+        _: u64,
+    ) -> Result<IdToken, IdTokenError> {
         let lags = |lags: usize| lags.checked_sub(1);
         if self
             .lags
@@ -114,9 +120,14 @@ impl RefreshProvider for StepProvider {
         })
     }
 
-    async fn revoke(&self, refresh_token: &str, _: TokenHint, _: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(
+        &self,
+        refresh_token: &str,
+        _: TokenHint,
+        _: u64,
+    ) -> Result<RevocationResult, ProviderError> {
         self.works.lock().unwrap().remove(refresh_token);
-        Ok(Revoked::Done)
+        Ok(RevocationResult::Done)
     }
 }
 
@@ -141,13 +152,13 @@ impl Scene {
     }
 
     /// One replica's service, with its own access to the store.
-    fn service(&self, store: Arc<dyn SessionStore>, turn: Option<Turn>) -> Sessions {
+    fn service(&self, store: Arc<dyn KeyValueStore>, turn: Option<Turn>) -> Sessions {
         let lifetime = Lifetime {
             rolling_ms: 86_400_000,
             absolute_ms: 604_800_000,
             roll_interval_ms: 0,
         };
-        let keeper = Keeper::new(store, Arc::new(Vault::new(self.keys.clone())), lifetime);
+        let session_store = SessionStore::new(store, Arc::new(Vault::new(self.keys.clone())), lifetime);
         let provider = StepProvider {
             works: Arc::clone(&self.works),
             turn,
@@ -155,8 +166,8 @@ impl Scene {
             lags: Arc::clone(&self.lags),
         };
         let measures = Measures::new(&Registry::new()).unwrap();
-        let refresher = Refresher::new(keeper.clone(), provider, LEASE, 65_536, measures);
-        Sessions::new(keeper, Arc::new(refresher), limits())
+        let refresher = Refresher::new(session_store.clone(), provider, LEASE, 65_536, measures);
+        Sessions::new(session_store, Arc::new(refresher), limits())
     }
 
     /// The service outside of the directed steps.
@@ -235,16 +246,16 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
         provider_sid: Some(SID.to_owned()).filter(|_| ending == Ending::AllOfTheSid),
         except: None,
         cause: Cause::Other,
-        offline_tokens: OfflineTokens::TakeBack,
+        offline_tokens: OfflineTokens::Revoke,
         existing_only: false,
         once: None,
-        told_ago_ms: None,
+        order_age_ms: None,
         answer_by: None,
     };
     match ending {
         Ending::One => {
             _ = sessions
-                .end_session(handle, Cause::Other, OfflineTokens::TakeBack)
+                .end_session(handle, Cause::Other, OfflineTokens::Revoke)
                 .await
                 .unwrap()
         }
@@ -279,9 +290,9 @@ fn roll(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), Ses
 }
 
 fn update(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
-    let update = Update {
+    let update = SessionUpdate {
         attributes: Some(Claims::default()),
-        ..Update::default()
+        ..SessionUpdate::default()
     };
     async move { sessions.update(handle, update).await.map(drop) }.boxed()
 }

@@ -31,10 +31,10 @@ fn access_token(session: Session) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_takes_eight_seconds_costs_each_caller_five_and_nobody_a_grant() {
     let (store, gate) = (store(), Gate::closed_to(WAIT_MAX));
-    let (keeper, one) = refresher(Arc::new(store.clone()), &gate);
+    let (session_store, one) = refresher(Arc::new(store.clone()), &gate);
     let (_, two) = refresher(Arc::new(store), &gate);
     let session = expired();
-    keeper.insert(&session, 65_536, false).await.unwrap();
+    session_store.insert(&session, 65_536, false).await.unwrap();
     let began = Instant::now();
     let callers = [&one, &two, &one].map(|refresher| {
         let (refresher, session) = (refresher.clone(), session.clone());
@@ -67,9 +67,9 @@ async fn a_provider_that_takes_eight_seconds_costs_each_caller_five_and_nobody_a
 #[tokio::test(start_paused = true)]
 async fn a_caller_waits_from_when_its_call_began() {
     let gate = Gate::closed_to(WAIT_MAX);
-    let (keeper, refresher) = refresher(Arc::new(store()), &gate);
+    let (session_store, refresher) = refresher(Arc::new(store()), &gate);
     let session = expired();
-    keeper.insert(&session, 65_536, false).await.unwrap();
+    session_store.insert(&session, 65_536, false).await.unwrap();
     let waiting_caller = waiting_caller();
     sleep(Duration::from_secs(2)).await;
     let waited = refresher.refresh(session, waiting_caller).await;
@@ -87,10 +87,10 @@ async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
             turn: steps.clone(),
             writes_blindly: false,
         };
-        let (keeper, holder) = refresher(Arc::new(store), &gate);
+        let (session_store, holder) = refresher(Arc::new(store), &gate);
         let (_, waiter) = refresher(Arc::new(waiters), &gate);
         let session = expired();
-        keeper.insert(&session, 65_536, false).await.unwrap();
+        session_store.insert(&session, 65_536, false).await.unwrap();
         holder.refresh_later(session.clone(), "");
         gate.wait_until_asked().await;
         let waiting = {
@@ -124,10 +124,10 @@ async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
 async fn what_a_full_store_does_not_take_is_held_until_it_has_room() {
     let (store, gate) = (store(), Gate::closed_to(WAIT_MAX));
     let full = SlowStore::over(Arc::new(store.clone()));
-    let (keeper, one) = refresher(Arc::new(full.clone()), &gate);
+    let (session_store, one) = refresher(Arc::new(full.clone()), &gate);
     let (_, two) = refresher(Arc::new(store), &gate);
     let session = expired();
-    keeper.insert(&session, 65_536, false).await.unwrap();
+    session_store.insert(&session, 65_536, false).await.unwrap();
     one.refresh_later(session.clone(), "");
     gate.wait_until_asked().await;
     full.is_full(true);

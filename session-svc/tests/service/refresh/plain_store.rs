@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use session_svc::store::{
-    Entry, Inserted, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError, StoreUpdate,
+    IndexEntry, Inserted, KeyValueStore, Lease, Listing, Loaded, Name, Record, Replaced, StoreError,
+    StoreUpdate,
 };
 
 use super::support::START_MS;
@@ -39,7 +40,7 @@ impl PlainStore {
 }
 
 #[async_trait]
-impl SessionStore for PlainStore {
+impl KeyValueStore for PlainStore {
     fn now_ms(&self) -> u64 {
         START_MS
     }
@@ -85,15 +86,20 @@ impl SessionStore for PlainStore {
         Ok(self.maps().records.remove(&name))
     }
 
-    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(
+        &self,
+        index: Name,
+        after: Option<&IndexEntry>,
+        limit: usize,
+    ) -> Result<Listing, StoreError> {
         assert!(after.is_none(), "one page is enough for a session or two");
         let maps = self.maps();
         let listed = maps
             .records
             .values()
             .filter(|record| record.indexes.contains(&index));
-        let mut entries: Vec<Entry> = listed
-            .map(|record| Entry {
+        let mut entries: Vec<IndexEntry> = listed
+            .map(|record| IndexEntry {
                 created_at_ms: record.created_at_ms,
                 name: record.name,
             })

@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use session_svc::store::{
-    Entry, Inserted, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError, StoreUpdate,
+    IndexEntry, Inserted, KeyValueStore, Lease, Listing, Loaded, Name, Record, Replaced, StoreError,
+    StoreUpdate,
 };
 use tokio::sync::watch;
 
@@ -17,7 +18,7 @@ use super::support::within;
 /// the record of the moment it began.
 #[derive(Clone)]
 pub(crate) struct SlowStore {
-    inner: Arc<dyn SessionStore>,
+    inner: Arc<dyn KeyValueStore>,
     slow: Arc<watch::Sender<Slow>>,
     full: Arc<AtomicBool>,
 }
@@ -32,7 +33,7 @@ enum Slow {
 }
 
 impl SlowStore {
-    pub(crate) fn over(inner: Arc<dyn SessionStore>) -> Self {
+    pub(crate) fn over(inner: Arc<dyn KeyValueStore>) -> Self {
         Self {
             inner,
             slow: Arc::new(watch::Sender::new(Slow::No)),
@@ -87,7 +88,7 @@ impl SlowStore {
 }
 
 #[async_trait]
-impl SessionStore for SlowStore {
+impl KeyValueStore for SlowStore {
     fn now_ms(&self) -> u64 {
         self.inner.now_ms()
     }
@@ -128,7 +129,12 @@ impl SessionStore for SlowStore {
         self.inner.remove(name, event).await
     }
 
-    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(
+        &self,
+        index: Name,
+        after: Option<&IndexEntry>,
+        limit: usize,
+    ) -> Result<Listing, StoreError> {
         self.inner.list(index, after, limit).await
     }
 

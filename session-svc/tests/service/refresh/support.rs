@@ -19,7 +19,7 @@ use session_svc::sessions::SessionLimits;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::embedded::EmbeddedStore;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{SessionStore, open};
+use session_svc::store::{KeyValueStore, open};
 use session_svc::vault::KeyRing;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -77,7 +77,7 @@ pub(crate) fn provider_settings(issuer: &str) -> ProviderSettings {
 }
 
 pub(crate) async fn replica(
-    store: Arc<dyn SessionStore>,
+    store: Arc<dyn KeyValueStore>,
     clock: Arc<dyn Clock>,
     providers: impl Into<RefreshProviders>,
     limits: SessionLimits,
@@ -340,7 +340,7 @@ fn whole(value: f64) -> u64 {
 }
 
 /// A Redis store at that address.
-pub(crate) async fn store_at(url: &str, clock: Arc<dyn Clock>) -> Arc<dyn SessionStore> {
+pub(crate) async fn store_at(url: &str, clock: Arc<dyn Clock>) -> Arc<dyn KeyValueStore> {
     let settings: StoreSettings = url.parse().unwrap();
     open(&settings, clock).await.unwrap()
 }

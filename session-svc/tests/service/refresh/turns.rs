@@ -15,7 +15,8 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use session_svc::store::{
-    Entry, Inserted, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError, StoreUpdate,
+    IndexEntry, Inserted, KeyValueStore, Lease, Listing, Loaded, Name, Record, Replaced, StoreError,
+    StoreUpdate,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -209,14 +210,14 @@ async fn settle(reports: &mut mpsc::UnboundedReceiver<Report>, states: &mut [Act
 /// The shared store as one actor reaches it, step by step.
 #[derive(Clone)]
 pub(crate) struct TurnStore {
-    pub(crate) inner: Arc<dyn SessionStore>,
+    pub(crate) inner: Arc<dyn KeyValueStore>,
     pub(crate) turn: Turn,
     /// Whether a removed record is written anyway, as a store without compare-and-swap would.
     pub(crate) writes_blindly: bool,
 }
 
 #[async_trait]
-impl SessionStore for TurnStore {
+impl KeyValueStore for TurnStore {
     fn now_ms(&self) -> u64 {
         self.inner.now_ms()
     }
@@ -261,7 +262,12 @@ impl SessionStore for TurnStore {
         self.inner.remove(name, event).await
     }
 
-    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(
+        &self,
+        index: Name,
+        after: Option<&IndexEntry>,
+        limit: usize,
+    ) -> Result<Listing, StoreError> {
         self.turn.wait().await;
         self.inner.list(index, after, limit).await
     }

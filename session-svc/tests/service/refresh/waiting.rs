@@ -37,9 +37,9 @@ async fn scene() -> Scene {
         refresher(Arc::new(store), &gate)
     };
     let steps = Turn::free();
-    let ((keeper, first), (_, second)) = (replica(Turn::free()), replica(steps.clone()));
+    let ((session_store, first), (_, second)) = (replica(Turn::free()), replica(steps.clone()));
     let session = expired();
-    keeper.insert(&session, 65_536, false).await.unwrap();
+    session_store.insert(&session, 65_536, false).await.unwrap();
     let refreshing = |refresher: Refresher| {
         let session = session.clone();
         tokio::spawn(async move { refresher.refresh(session, waiting_caller()).await })

@@ -17,7 +17,7 @@ use session_proto::v1::session_service_client::SessionServiceClient;
 use session_svc::sessions::SessionLimits;
 use session_svc::settings::signals;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
-use session_svc::store::SessionStore;
+use session_svc::store::KeyValueStore;
 use session_svc::store::embedded::EmbeddedStore;
 use session_svc::vault::KeyRing;
 use ssf::{SecurityEventToken, Transmitter, TransmitterSettings};
@@ -102,7 +102,7 @@ impl Setting {
     }
 
     /// A replica on a store.
-    pub(crate) async fn replica(&mut self, store: Arc<dyn SessionStore>) -> Replica {
+    pub(crate) async fn replica(&mut self, store: Arc<dyn KeyValueStore>) -> Replica {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let mut receivers = signals::parse(&self.text()).unwrap().receivers.unwrap();

@@ -8,7 +8,7 @@ use serde_json::json;
 use session_proto::v1;
 
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Name, SessionStore as _, open};
+use session_svc::store::{KeyValueStore as _, Name, open};
 
 use super::peer::{Peer, status};
 use super::support::*;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
-use session_svc::store::{Inserted, Record, Replaced, SessionStore, StoreError, StoreUpdate};
+use session_svc::store::{Inserted, KeyValueStore, Record, Replaced, StoreError, StoreUpdate};
 
 use super::{Bench, WAIT_MAX, fresh_name, next, received, record, said};
 
@@ -18,26 +18,26 @@ const LONG_MS: u64 = 60_000;
 /// More events than any store keeps for resuming.
 const MORE_THAN_KEPT: usize = 22_000;
 
-async fn publish(store: &Arc<dyn SessionStore>, payload: &[u8]) {
+async fn publish(store: &Arc<dyn KeyValueStore>, payload: &[u8]) {
     let one = record(&**store, LONG_MS, &[]);
     assert_eq!(store.insert(one, payload.to_vec()).await.unwrap(), Inserted::Done);
 }
 
 /// One record whose writes each publish a payload; order is guaranteed only per record.
 struct Publisher<'a> {
-    store: &'a Arc<dyn SessionStore>,
+    store: &'a Arc<dyn KeyValueStore>,
     written: Record,
 }
 
 impl<'a> Publisher<'a> {
-    async fn begin(store: &'a Arc<dyn SessionStore>) -> Self {
+    async fn begin(store: &'a Arc<dyn KeyValueStore>) -> Self {
         let written = record(&**store, LONG_MS, &[]);
         let inserted = store.insert(written.clone(), b"begun".to_vec()).await;
         assert_eq!(inserted.unwrap(), Inserted::Done);
         Self { store, written }
     }
 
-    async fn publish_at(&mut self, store: &Arc<dyn SessionStore>, payload: &[u8]) {
+    async fn publish_at(&mut self, store: &Arc<dyn KeyValueStore>, payload: &[u8]) {
         let read = self.written.version;
         self.written = next(&self.written, payload);
         let replaced = store.replace(self.written.clone(), read, Some(payload.to_vec()));
@@ -208,7 +208,7 @@ pub(crate) async fn a_position_that_was_dropped_is_told_as_missed(bench: &Bench)
 
 /// Reads events until the expected update; resumes from a position if the stream was cut.
 async fn heard_until(
-    store: &Arc<dyn SessionStore>,
+    store: &Arc<dyn KeyValueStore>,
     stream: &mut Hearing,
     position: &str,
     is_it: impl Fn(&StoreUpdate) -> bool,
@@ -223,7 +223,7 @@ async fn heard_until(
 }
 
 /// The events after a position, once they can be read.
-async fn heard_after(store: &Arc<dyn SessionStore>, position: &str) -> Hearing {
+async fn heard_after(store: &Arc<dyn KeyValueStore>, position: &str) -> Hearing {
     let began = Instant::now();
     loop {
         match store.published(Some(position.to_owned())).await {

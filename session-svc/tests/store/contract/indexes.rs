@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use session_svc::store::{Entry, Name, Record, Replaced, SessionStore};
+use session_svc::store::{IndexEntry, KeyValueStore, Name, Record, Replaced};
 
 use super::records::{LONG_MS, kept};
 use super::{Bench, SHORT_MS, fresh_name, next, record};
 use crate::lists::listed;
 
 /// Names of an index, read page by page.
-async fn paged(store: &Arc<dyn SessionStore>, index: Name, limit: usize) -> Vec<Name> {
+async fn paged(store: &Arc<dyn KeyValueStore>, index: Name, limit: usize) -> Vec<Name> {
     let (mut names, mut after) = (Vec::new(), None);
     loop {
         let listing = store.list(index, after.as_ref(), limit).await.unwrap();
@@ -145,7 +145,7 @@ pub(crate) async fn a_list_goes_on_behind_each_of_its_entries(bench: &Bench) {
     let names = paged(&bench.store, subject, 10).await;
     let whole = bench.store.list(subject, None, 10).await.unwrap();
     for (at, entry) in whole.entries.iter().enumerate() {
-        let read_back = Entry::from_bytes(&entry.to_bytes()).unwrap();
+        let read_back = IndexEntry::from_bytes(&entry.to_bytes()).unwrap();
         let rest = bench.other.list(subject, Some(&read_back), 10).await.unwrap();
         let rest: Vec<_> = rest.entries.into_iter().map(|entry| entry.name).collect();
         assert_eq!(rest, names[at + 1..], "behind entry {at}");

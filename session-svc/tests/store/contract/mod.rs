@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use session_svc::session::index;
-use session_svc::store::{Name, Record, SessionStore, StoreError, StoreUpdate};
+use session_svc::store::{KeyValueStore, Name, Record, StoreError, StoreUpdate};
 
 pub(crate) mod events;
 pub(crate) mod indexes;
@@ -31,9 +31,9 @@ pub(crate) type Pass = Box<dyn Fn(u64) -> Pin<Box<dyn Future<Output = ()> + Send
 /// A store under test.
 pub(crate) struct Bench {
     /// The store.
-    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) store: Arc<dyn KeyValueStore>,
     /// A second replica on the same engine.
-    pub(crate) other: Arc<dyn SessionStore>,
+    pub(crate) other: Arc<dyn KeyValueStore>,
     /// How time passes.
     pub(crate) pass: Pass,
     /// Values that must live as long as the store: its engine, its directory.
@@ -67,7 +67,7 @@ fn started() -> u64 {
 }
 
 /// A record that lives for `ttl_ms` from now by the store's clock, found by `indexes`.
-pub(crate) fn record(store: &dyn SessionStore, ttl_ms: u64, indexes: &[Name]) -> Record {
+pub(crate) fn record(store: &dyn KeyValueStore, ttl_ms: u64, indexes: &[Name]) -> Record {
     let now = store.now_ms();
     Record {
         name: fresh_name(),

@@ -5,14 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use session_svc::store::{Inserted, Record, Replaced, SessionStore};
+use session_svc::store::{Inserted, KeyValueStore, Record, Replaced};
 
 use super::{Bench, SHORT_MS, eventually, fresh_name, next, record};
 use crate::lists::listed;
 
 pub(crate) const LONG_MS: u64 = 60_000;
 
-pub(crate) async fn kept(store: &Arc<dyn SessionStore>, record: &Record) {
+pub(crate) async fn kept(store: &Arc<dyn KeyValueStore>, record: &Record) {
     assert_eq!(
         store.insert(record.clone(), b"created".to_vec()).await.unwrap(),
         Inserted::Done

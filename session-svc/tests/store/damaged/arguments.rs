@@ -6,7 +6,7 @@ use std::time::Duration;
 use chassis::clock::{Clock as _, SystemClock};
 use proptest::prelude::*;
 use session_svc::session::Cause;
-use session_svc::store::{Entry, Inserted, Lease, Name, Record, StoreError};
+use session_svc::store::{IndexEntry, Inserted, Lease, Name, Record, StoreError};
 
 use super::server::Server;
 use super::support::*;
@@ -63,8 +63,8 @@ fn defined<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> Result<(), Tes
 #[test]
 fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
     let server = Server::start();
-    let keeper = keeper(Arc::clone(&server.store), "ab");
-    let [canary, _] = server.runtime.block_on(two_sessions(&keeper));
+    let session_store = session_store(Arc::clone(&server.store), "ab");
+    let [canary, _] = server.runtime.block_on(two_sessions(&session_store));
     let arguments = (any_record(), any_name(), any_text(), any_number(), any_number());
     let outcome = cases(200).run(&arguments, |(record, name, text, one, two)| {
         server.runtime.block_on(async {
@@ -90,7 +90,7 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
                     .replace(prolonged, one, Some(text.clone().into_bytes()))
                     .await,
             )?;
-            let cursor = Entry {
+            let cursor = IndexEntry {
                 created_at_ms: one,
                 name,
             };
@@ -130,7 +130,7 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
                         .any(|one| one.name == record.name)
                 );
             }
-            prop_assert_eq!(&keeper.load(canary.handle).await.unwrap(), &canary);
+            prop_assert_eq!(&session_store.load(canary.handle).await.unwrap(), &canary);
             server.is_sane().await
         })
     });
@@ -140,20 +140,20 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
 #[test]
 fn scripts_called_with_anything_answer_or_refuse() {
     let server = Server::start();
-    let keeper = keeper(Arc::clone(&server.store), "ab");
+    let session_store = session_store(Arc::clone(&server.store), "ab");
     let (canary, scripts) = server.runtime.block_on(async {
         let monitor = server.server.monitor().await;
-        let [canary, other] = two_sessions(&keeper).await;
-        keeper
+        let [canary, other] = two_sessions(&session_store).await;
+        session_store
             .list(
-                Whose::Person(ISSUER, &canary.subject),
+                IndexKey::Person(ISSUER, &canary.subject),
                 None,
                 10,
                 &mut ROOM.clone(),
             )
             .await
             .unwrap();
-        keeper.remove(other.handle, Cause::Logout).await.unwrap();
+        session_store.remove(other.handle, Cause::Logout).await.unwrap();
         let ttl = Duration::from_secs(60);
         let lease = server
             .store
@@ -204,7 +204,7 @@ fn scripts_called_with_anything_answer_or_refuse() {
             if let Err(error) = answer.unwrap() {
                 prop_assert!(!error.is_io_error(), "{error}");
             }
-            prop_assert_eq!(&keeper.load(canary.handle).await.unwrap(), &canary);
+            prop_assert_eq!(&session_store.load(canary.handle).await.unwrap(), &canary);
             Ok(())
         })
     });

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use chassis::clock::ManualClock;
 use proptest::prelude::*;
-use session_svc::keeper::{Removed, SealError};
 use session_svc::session::change::ChangeKind;
 use session_svc::session::{Cause, Claims};
+use session_svc::session_store::{Removal, SealError};
 use session_svc::sessions::SessionsError;
 use session_svc::store::embedded::EmbeddedStore;
-use session_svc::store::{Inserted, Record, SessionStore};
+use session_svc::store::{Inserted, KeyValueStore, Record};
 use tokio::runtime::Runtime;
 
 use super::support::*;
 
 /// Replaces the record of the same name with `record`, bypassing version checks.
-async fn plant(store: &dyn SessionStore, record: Record) {
+async fn plant(store: &dyn KeyValueStore, record: Record) {
     store.remove(record.name, Vec::new()).await.unwrap();
     assert_eq!(store.insert(record, Vec::new()).await.unwrap(), Inserted::Done);
 }
@@ -28,35 +28,40 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
             let store = Arc::new(
                 EmbeddedStore::in_memory(Arc::new(ManualClock::new(1_800_000_000_000)), 100).unwrap(),
             );
-            let keeper = keeper(store.clone(), "ab");
-            let [one, other] = two_sessions(&keeper).await;
+            let session_store = session_store(store.clone(), "ab");
+            let [one, other] = two_sessions(&session_store).await;
             let name = one.handle;
             let record = store.load(name).await.unwrap().unwrap();
             let payload = damage.apply(&record.payload);
             prop_assume!(payload != record.payload);
             plant(&*store, Record { payload, ..record }).await;
 
-            let read = keeper.load(one.handle).await;
+            let read = session_store.load(one.handle).await;
             prop_assert!(read.as_ref().is_err_and(is_told), "{read:?}");
-            let listed = keeper
-                .list(Whose::Person(ISSUER, &one.subject), None, 10, &mut ROOM.clone())
+            let listed = session_store
+                .list(
+                    IndexKey::Person(ISSUER, &one.subject),
+                    None,
+                    10,
+                    &mut ROOM.clone(),
+                )
                 .await;
             // Listed, so that an operator can see and end it.
             let [unreadable] = &listed.unwrap().0[..] else {
                 return Err(TestCaseError::fail("one session is listed"));
             };
             prop_assert_eq!(unreadable.handle(), one.handle);
-            let observed = matches!(unreadable, Shown::Unreadable { .. });
+            let observed = matches!(unreadable, ListedSession::Unreadable { .. });
             prop_assert!(observed);
             prop_assert!(matches!(
-                keeper.remove(one.handle, Cause::Logout).await.unwrap(),
-                Removed::Unreadable
+                session_store.remove(one.handle, Cause::Logout).await.unwrap(),
+                Removal::Unreadable
             ));
             prop_assert!(matches!(
-                keeper.load(one.handle).await,
+                session_store.load(one.handle).await,
                 Err(SessionsError::Missing)
             ));
-            prop_assert_eq!(keeper.load(other.handle).await.unwrap(), other);
+            prop_assert_eq!(session_store.load(other.handle).await.unwrap(), other);
             Ok(())
         })
     });
@@ -65,9 +70,9 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
 
 #[tokio::test]
 async fn a_payload_under_another_name_version_or_key_does_not_open() {
-    let store: Arc<dyn SessionStore> =
+    let store: Arc<dyn KeyValueStore> =
         Arc::new(EmbeddedStore::in_memory(Arc::new(ManualClock::new(1_800_000_000_000)), 100).unwrap());
-    let keeper_one = keeper(Arc::clone(&store), "ab");
+    let keeper_one = session_store(Arc::clone(&store), "ab");
     let now_ms = keeper_one.now_ms();
     let [before, other] = [session(1, now_ms), session(2, now_ms)];
     for session in [&before, &other] {
@@ -112,7 +117,7 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
     }
     plant(&*store, current.clone()).await;
     assert_eq!(keeper_one.load(one.handle).await.unwrap(), one);
-    let elsewhere = keeper(Arc::clone(&store), "cd").load(one.handle).await;
+    let elsewhere = session_store(Arc::clone(&store), "cd").load(one.handle).await;
     assert!(matches!(
         elsewhere,
         Err(SessionsError::Seal(SealError::UnknownKey(_)))

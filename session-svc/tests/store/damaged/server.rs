@@ -9,7 +9,7 @@ use session_svc::session::Cause;
 use session_svc::session::change::ChangeKind;
 use session_svc::sessions::SessionsError;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{SessionStore, open};
+use session_svc::store::{KeyValueStore, open};
 use tokio::runtime::Runtime;
 
 use super::support::*;
@@ -19,7 +19,7 @@ use crate::redis_server::RedisServer;
 pub(crate) struct Server {
     pub(crate) runtime: Runtime,
     pub(crate) server: RedisServer,
-    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) store: Arc<dyn KeyValueStore>,
     connection: MultiplexedConnection,
     /// The connection of a user limited to the store's keys, like the documented one.
     limited: MultiplexedConnection,
@@ -86,10 +86,10 @@ fn key_of(name: &str) -> Vec<u8> {
 #[test]
 fn damaged_bytes_on_the_server_give_the_session_or_an_error_and_can_be_ended() {
     let server = Server::start();
-    let keeper = keeper(Arc::clone(&server.store), "ab");
+    let session_store = session_store(Arc::clone(&server.store), "ab");
     let outcome = cases(256).run(&any_damage(), |damage| {
         server.runtime.block_on(async {
-            let [one, other] = two_sessions(&keeper).await;
+            let [one, other] = two_sessions(&session_store).await;
             let name = one.handle.to_string();
             let bytes: Vec<u8> = server.ask(redis::cmd("GET").arg(key_of(&name))).await.unwrap();
             let mut damaged = damage.apply(&bytes);
@@ -101,31 +101,36 @@ fn damaged_bytes_on_the_server_give_the_session_or_an_error_and_can_be_ended() {
                 .await
                 .unwrap();
 
-            match keeper.load(one.handle).await {
+            match session_store.load(one.handle).await {
                 // The damage is in data that only orders lists and expires records.
                 Ok(read) => prop_assert_eq!(&read, &one),
                 Err(error) => prop_assert!(is_told(&error), "{error:?}"),
             }
-            let listed = keeper
-                .list(Whose::Person(ISSUER, &one.subject), None, 10, &mut ROOM.clone())
+            let listed = session_store
+                .list(
+                    IndexKey::Person(ISSUER, &one.subject),
+                    None,
+                    10,
+                    &mut ROOM.clone(),
+                )
                 .await
                 .unwrap();
-            let observed = |listed: &Shown| match listed {
-                Shown::Session(session) => **session == one,
-                Shown::Unreadable { handle, .. } => *handle == one.handle,
+            let observed = |listed: &ListedSession| match listed {
+                ListedSession::Session(session) => **session == one,
+                ListedSession::Unreadable { handle, .. } => *handle == one.handle,
             };
             prop_assert!(listed.0.iter().all(observed));
-            let edited = keeper
+            let edited = session_store
                 .edit(one.clone(), ChangeKind::Changed, None, |_| true)
                 .await;
             prop_assert!(!matches!(&edited, Ok((session, _)) if session.subject != one.subject));
-            keeper.remove(one.handle, Cause::Logout).await.unwrap();
+            session_store.remove(one.handle, Cause::Logout).await.unwrap();
             prop_assert!(matches!(
-                keeper.load(one.handle).await,
+                session_store.load(one.handle).await,
                 Err(SessionsError::Missing)
             ));
-            prop_assert_eq!(&keeper.load(other.handle).await.unwrap(), &other);
-            keeper.remove(other.handle, Cause::Logout).await.unwrap();
+            prop_assert_eq!(&session_store.load(other.handle).await.unwrap(), &other);
+            session_store.remove(other.handle, Cause::Logout).await.unwrap();
             server.is_sane().await
         })
     });

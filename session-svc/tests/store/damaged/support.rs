@@ -5,15 +5,15 @@ use std::sync::Arc;
 use chassis::secret::{Reloading, Secret};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use session_svc::keeper::Keeper;
-pub(crate) use session_svc::keeper::Shown;
 use session_svc::session::change::ChangeKind;
-pub(crate) use session_svc::session::index::Whose;
+pub(crate) use session_svc::session::index::IndexKey;
 use session_svc::session::{
     AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, SessionTokens, SessionValues, StoredToken,
 };
+pub(crate) use session_svc::session_store::ListedSession;
+use session_svc::session_store::SessionStore;
 use session_svc::sessions::SessionsError;
-use session_svc::store::{Inserted, SessionStore, StoreError};
+use session_svc::store::{Inserted, KeyValueStore, StoreError};
 use session_svc::vault::{KeyRing, Vault};
 
 /// Bytes a list may read here.
@@ -28,9 +28,9 @@ pub(crate) const LIFETIME: Lifetime = Lifetime {
     roll_interval_ms: 0,
 };
 
-pub(crate) fn keeper(store: Arc<dyn SessionStore>, key: &str) -> Keeper {
+pub(crate) fn session_store(store: Arc<dyn KeyValueStore>, key: &str) -> SessionStore {
     let ring = KeyRing::parse(&[Secret::new(key.repeat(32))]).unwrap();
-    Keeper::new(store, Arc::new(Vault::new(Reloading::new(ring))), LIFETIME)
+    SessionStore::new(store, Arc::new(Vault::new(Reloading::new(ring))), LIFETIME)
 }
 
 pub(crate) fn claims(text: &str) -> Claims {
@@ -73,16 +73,16 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
 }
 
 /// A session of version 2, and one of another person.
-pub(crate) async fn two_sessions(keeper: &Keeper) -> [Session; 2] {
-    let now_ms = keeper.now_ms();
+pub(crate) async fn two_sessions(session_store: &SessionStore) -> [Session; 2] {
+    let now_ms = session_store.now_ms();
     let (one, other) = (session(1, now_ms), session(2, now_ms));
     for session in [&one, &other] {
         assert_eq!(
-            keeper.insert(session, 65_536, false).await.unwrap(),
+            session_store.insert(session, 65_536, false).await.unwrap(),
             Inserted::Done
         );
     }
-    let edited = keeper.edit(one, ChangeKind::Changed, None, |session| {
+    let edited = session_store.edit(one, ChangeKind::Changed, None, |session| {
         session.attributes = claims(r#"{"theme":"dark"}"#);
         true
     });

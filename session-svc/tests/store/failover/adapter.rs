@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use session_svc::store::{Inserted, Name, Record, Replaced, SessionStore, StoreError};
+use session_svc::store::{Inserted, KeyValueStore, Name, Record, Replaced, StoreError};
 
 use super::load::{Retryable, Target};
 use crate::contract::named;
@@ -14,12 +14,12 @@ static NAMES: AtomicU64 = AtomicU64::new(1);
 
 /// A store under load.
 pub(crate) struct Adapter {
-    store: Arc<dyn SessionStore>,
+    store: Arc<dyn KeyValueStore>,
     run: u64,
 }
 
 impl Adapter {
-    pub(crate) fn new(store: &Arc<dyn SessionStore>) -> Self {
+    pub(crate) fn new(store: &Arc<dyn KeyValueStore>) -> Self {
         Self {
             store: Arc::clone(store),
             run: store.now_ms(),

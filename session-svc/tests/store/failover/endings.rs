@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use session_svc::store::{Name, Record, SessionStore, StoreError};
+use session_svc::store::{KeyValueStore, Name, Record, StoreError};
 
 use super::isolation::session;
 use super::{connect, eventually};
@@ -17,7 +17,7 @@ const OTHERS_MAX: Duration = Duration::from_millis(250);
 /// A master that needs its replicas; a stopped replica counts as good during a test.
 const HELD: [&str; 4] = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "60"];
 
-async fn begun(store: &Arc<dyn SessionStore>, number: u64) -> Name {
+async fn begun(store: &Arc<dyn KeyValueStore>, number: u64) -> Name {
     let name = session(&**store, number).name;
     eventually("a master with replicas", async || {
         let record = Record {

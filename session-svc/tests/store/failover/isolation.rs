@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use session_svc::store::{Name, Record, SessionStore, StoreError};
+use session_svc::store::{KeyValueStore, Name, Record, StoreError};
 
 use super::{WAIT_MAX, connect, eventually};
 use crate::contract::numbered;
@@ -18,7 +18,7 @@ const SEEN_WITHIN: Duration = Duration::from_secs(1);
 /// How long the test checks that nothing changes.
 const WATCHED_FOR: Duration = Duration::from_secs(2);
 
-pub(super) fn session(store: &dyn SessionStore, number: u64) -> Record {
+pub(super) fn session(store: &dyn KeyValueStore, number: u64) -> Record {
     let now_ms = store.now_ms();
     Record {
         name: Name::from_bytes((u128::from(now_ms) << 64 | u128::from(number)).to_be_bytes()),
@@ -31,7 +31,7 @@ pub(super) fn session(store: &dyn SessionStore, number: u64) -> Record {
 }
 
 /// How long a store still finds a session that ended at `ended`, watched long enough to see it end.
-async fn honoured_for(store: &Arc<dyn SessionStore>, name: Name, ended: Instant) -> Duration {
+async fn honoured_for(store: &Arc<dyn KeyValueStore>, name: Name, ended: Instant) -> Duration {
     let mut last = Duration::ZERO;
     while ended.elapsed() < SEEN_WITHIN + WATCHED_FOR {
         if matches!(store.load(name).await, Ok(Some(_))) {
@@ -44,7 +44,7 @@ async fn honoured_for(store: &Arc<dyn SessionStore>, name: Name, ended: Instant)
 
 /// Isolates the master, ends a session at its successor, and returns how long an earlier store still accepts
 /// it. `cut` runs with the isolation.
-async fn isolated(servers: &Sentinels, store: Arc<dyn SessionStore>, cut: impl Fn()) -> Duration {
+async fn isolated(servers: &Sentinels, store: Arc<dyn KeyValueStore>, cut: impl Fn()) -> Duration {
     let one = session(&*store, 1);
     store.insert(one.clone(), b"created".to_vec()).await.unwrap();
     servers.servers[0].wait_until_copied();

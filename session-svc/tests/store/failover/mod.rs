@@ -19,7 +19,7 @@ use futures_util::stream::BoxStream;
 use load::{Load, Target};
 use service::Service;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{SessionStore, StoreError, StoreUpdate, open};
+use session_svc::store::{KeyValueStore, StoreError, StoreUpdate, open};
 
 use crate::cluster::Cluster;
 use crate::redis_server::{Engine, RedisServer};
@@ -28,7 +28,7 @@ use crate::sentinels::Sentinels;
 /// Longest any awaited change may take.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-async fn connect(url: &str) -> Arc<dyn SessionStore> {
+async fn connect(url: &str) -> Arc<dyn KeyValueStore> {
     let settings: StoreSettings = url.parse().unwrap();
     open(&settings, Arc::new(SystemClock)).await.unwrap()
 }
@@ -82,7 +82,7 @@ async fn heard_until_cut(mut events: BoxStream<'static, Result<StoreUpdate, Stor
 }
 
 /// A listener that was cut off resumes, or learns what it missed.
-async fn hears_again(store: &Arc<dyn SessionStore>, position: Option<String>) {
+async fn hears_again(store: &Arc<dyn KeyValueStore>, position: Option<String>) {
     let mut stream = None;
     eventually("events to be heard again", async || {
         stream = store.published(position.clone()).await.ok();

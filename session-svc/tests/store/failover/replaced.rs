@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use session_svc::store::{Name, Record, SessionStore};
+use session_svc::store::{KeyValueStore, Name, Record};
 
 use super::{connect, eventually};
 use crate::contract::{named, numbered};
@@ -27,7 +27,7 @@ struct Observed {
 }
 
 /// Creates sessions and ends every other one until stopped.
-async fn work(store: Arc<dyn SessionStore>, worker: u64, over: Arc<AtomicBool>) -> Observed {
+async fn work(store: Arc<dyn KeyValueStore>, worker: u64, over: Arc<AtomicBool>) -> Observed {
     let mut observed = Observed::default();
     let mut last = Instant::now();
     for number in 0_u64.. {

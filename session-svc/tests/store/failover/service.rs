@@ -10,7 +10,10 @@ use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
 use oidc::TokenHint;
-use oidc::{ExpectedOfRefresh, GrantError, IdToken, IdTokenError, ProviderError, RefreshedTokens, Revoked};
+use oidc::{
+    ExpectedRefreshedIdToken, GrantError, IdToken, IdTokenError, ProviderError, RefreshedTokens,
+    RevocationResult,
+};
 use prometheus::Registry;
 use session_proto::error::reason_of;
 use session_proto::v1::session_service_client::SessionServiceClient;
@@ -19,7 +22,7 @@ use session_svc::refresh::RefreshProvider;
 use session_svc::session::Lifetime;
 use session_svc::sessions::SessionLimits;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
-use session_svc::store::SessionStore;
+use session_svc::store::KeyValueStore;
 use session_svc::vault::KeyRing;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -42,11 +45,16 @@ impl RefreshProvider for NoProvider {
         Err(GrantError::Transient(AWAY))
     }
 
-    async fn validate(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
+    async fn validate(
+        &self,
+        _: &str,
+        _: &ExpectedRefreshedIdToken<'_>,
+        _: u64,
+    ) -> Result<IdToken, IdTokenError> {
         unreachable!("nothing is refreshed")
     }
 
-    async fn revoke(&self, _: &str, _: TokenHint, _: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(&self, _: &str, _: TokenHint, _: u64) -> Result<RevocationResult, ProviderError> {
         Err(AWAY)
     }
 }
@@ -60,7 +68,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    pub(crate) async fn start(store: Arc<dyn SessionStore>) -> Self {
+    pub(crate) async fn start(store: Arc<dyn KeyValueStore>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chassis::clock::ManualClock;
 use session_svc::store::embedded::EmbeddedStore;
-use session_svc::store::{Inserted, Record, Replaced, SessionStore as _, StoreError};
+use session_svc::store::{Inserted, KeyValueStore as _, Record, Replaced, StoreError};
 
 use super::disk::Disk;
 use crate::contract::{eventually, next, numbered, record};

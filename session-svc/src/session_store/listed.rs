@@ -5,11 +5,11 @@
 //! - An unreadable session is listed and not skipped, so that it can be seen and ended.
 //! - One part of a list takes a bounded number of bytes, however many and large its sessions are.
 
-use super::Keeper;
+use super::SessionStore;
 use crate::error::SessionsError;
-use crate::session::index::{self, Whose};
+use crate::session::index::{self, IndexKey};
 use crate::session::{Handle, Name, Session};
-use crate::store::Entry;
+use crate::store::IndexEntry;
 
 /// Records read at once: 2 MiB of the largest the service stores by default.
 pub(crate) const READ_AT_ONCE: usize = 32;
@@ -20,7 +20,7 @@ pub(crate) const PAGE_BYTES: usize = 1024 * 1024;
 
 /// An entry of a list.
 #[derive(Debug)]
-pub enum Shown {
+pub enum ListedSession {
     /// A readable session.
     Session(Box<Session>),
     /// An unreadable session: its key is not configured, a newer release wrote it, or it is damaged.
@@ -34,7 +34,7 @@ pub enum Shown {
     },
 }
 
-impl Shown {
+impl ListedSession {
     /// The session, if it can be read.
     pub(crate) fn session(&self) -> Option<&Session> {
         match self {
@@ -63,7 +63,7 @@ impl Shown {
     /// issuer and subject. Without these, the list that contains it decides.
     pub(crate) fn is_of(&self, issuer: &str, subject: &str) -> bool {
         match self {
-            Self::Session(session) => Whose::Person(issuer, subject).is(session),
+            Self::Session(session) => IndexKey::Person(issuer, subject).is(session),
             Self::Unreadable { indexes, .. } => {
                 indexes.is_empty() || indexes.contains(&index::by_subject(issuer, subject))
             }
@@ -71,21 +71,21 @@ impl Shown {
     }
 }
 
-impl Keeper {
+impl SessionStore {
     /// At most `limit` sessions of a list, valid or unreadable, and the next position; `None` after the last. A part
     /// may be short or empty before the end. It ends when `budget` bytes are read, which are subtracted from it.
     pub async fn list(
         &self,
-        whose: Whose<'_>,
-        after: Option<&Entry>,
+        index_key: IndexKey<'_>,
+        after: Option<&IndexEntry>,
         limit: usize,
         budget: &mut usize,
-    ) -> Result<(Vec<Shown>, Option<Entry>), SessionsError> {
-        let listing = self.store().list(whose.index(), after, limit).await?;
+    ) -> Result<(Vec<ListedSession>, Option<IndexEntry>), SessionsError> {
+        let listing = self.store().list(index_key.index(), after, limit).await?;
         let mut listed = Vec::new();
         let mut parts = listing.entries.chunks(READ_AT_ONCE).peekable();
         while let Some(part) = parts.next() {
-            let bytes = self.read_listed(whose, part, &mut listed).await?;
+            let bytes = self.read_listed(index_key, part, &mut listed).await?;
             *budget = budget.saturating_sub(bytes);
             if *budget == 0 && parts.peek().is_some() {
                 return Ok((listed, part.last().copied()));
@@ -97,11 +97,11 @@ impl Keeper {
     /// Adds the sessions of list entries. Returns the bytes read.
     pub(crate) async fn read_listed(
         &self,
-        whose: Whose<'_>,
-        entries: &[Entry],
-        listed: &mut Vec<Shown>,
+        index_key: IndexKey<'_>,
+        entries: &[IndexEntry],
+        listed: &mut Vec<ListedSession>,
     ) -> Result<usize, SessionsError> {
-        let (index, now_ms) = (whose.index(), self.now_ms());
+        let (index, now_ms) = (index_key.index(), self.now_ms());
         let names: Vec<Name> = entries.iter().map(|entry| entry.name).collect();
         let mut bytes = 0;
         for (entry, loaded) in entries.iter().zip(self.store().load_many(&names).await?) {
@@ -116,7 +116,7 @@ impl Keeper {
                     }
                     match self.open(&record) {
                         Ok(session) if !session.is_valid(self.lifetime(), now_ms) => continue,
-                        Ok(session) if !whose.is(&session) => {
+                        Ok(session) if !index_key.is(&session) => {
                             tracing::error!(
                                 session = %entry.name,
                                 "an index entry points to a session of another user"
@@ -124,7 +124,7 @@ impl Keeper {
                             continue;
                         }
                         Ok(session) => {
-                            listed.push(Shown::Session(Box::new(session)));
+                            listed.push(ListedSession::Session(Box::new(session)));
                             continue;
                         }
                         Err(error) => {
@@ -134,7 +134,7 @@ impl Keeper {
                     }
                 }
             };
-            listed.push(Shown::Unreadable {
+            listed.push(ListedSession::Unreadable {
                 handle: entry.name,
                 created_at_ms: entry.created_at_ms,
                 indexes,

@@ -3,13 +3,13 @@
 //!
 //! Invariants
 //! - A demand is a sealed record under the name of its list: a user's, a provider session's, or an email
-//!   address's (`index::names_to_come`).
+//!   address's (`index::mark_names`).
 //! - Two demands of one list become one (`SignInDemand::and`), in any order.
 //! - A demand is written before the search for its sessions. A new session is checked for demands after its creation.
 
 use prost::Message as _;
 
-use super::Keeper;
+use super::SessionStore;
 use super::sealed_notes::DEMAND;
 use crate::error::SessionsError;
 use crate::session::{Name, Session, SignInDemand, index};
@@ -18,7 +18,7 @@ use crate::store::Record;
 /// How long a demand is kept: longer than a provider usually keeps a user signed in.
 const DEMAND_KEPT_MS: u64 = 30 * 86_400_000;
 
-impl Keeper {
+impl SessionStore {
     /// Stores a demand for future sessions of a list.
     pub(crate) async fn demand_sign_in(
         &self,
@@ -39,11 +39,12 @@ impl Keeper {
     }
 
     /// The demands that a new session's sign-in does not meet. One round trip.
-    pub(crate) async fn owed_sign_in(
+    pub(crate) async fn unmet_demand(
         &self,
         session: &Session,
     ) -> Result<Option<SignInDemand>, SessionsError> {
-        let lists = self.lists_to_come(&session.issuer, &session.subject, session.sids(), &session.user);
+        let lists =
+            self.future_session_lists(&session.issuer, &session.subject, session.sids(), &session.user);
         let names: Vec<Name> = lists.into_iter().map(demand_name).collect();
         let loaded = self.store().load_many(&names).await?.into_iter();
         let demands = loaded.filter_map(|loaded| self.open_demand(&loaded.ok()??));

@@ -8,7 +8,7 @@ use crate::sessions::CachedSession;
 use crate::values::refusal::PROVIDER_TELLS_NO_TIME;
 
 /// An unmet requirement.
-pub(crate) enum Missing {
+pub(crate) enum UnmetRequirement {
     /// A session, or one whose state still allows the request.
     Session,
     /// A recent enough sign-in, or one of a required class.
@@ -25,7 +25,7 @@ pub(crate) enum Missing {
     NotBySignIn(HttpError),
 }
 
-impl Missing {
+impl UnmetRequirement {
     /// Whether the properties of a sign-in meet it.
     pub(crate) fn is_of_sign_in(&self) -> bool {
         matches!(self, Self::StepUp | Self::Organization | Self::Connection)

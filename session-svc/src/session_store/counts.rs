@@ -65,7 +65,7 @@ impl SessionCounts {
         Ok(counts)
     }
 
-    pub(super) fn ended(&self, cause: Cause) {
+    pub(super) fn count_ended(&self, cause: Cause) {
         self.ended.with_label_values(&[cause.name()]).inc();
     }
 }

@@ -13,8 +13,8 @@
 //! - An ending waits for no mark: if a full store rejects a mark, it is written later.
 //! - A young session that ends leaves a mark under its own handle: a repeated request does not create it again.
 
-use super::Keeper;
-use super::records::young_name;
+use super::SessionStore;
+use super::records::early_end_name;
 use super::sealed_notes::MARK;
 use crate::error::SessionsError;
 use crate::session::{Cause, Claims, Handle, Name, Session, index};
@@ -30,32 +30,32 @@ pub(crate) const REQUEST_KEPT_MS: u64 = 600_000;
 const THEFT_KEPT_MS: u64 = 30 * 86_400_000;
 
 /// How long the record that the user was informed is kept.
-const TOLD_KEPT_MS: u64 = 1_000;
+const NOTICE_KEPT_MS: u64 = 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct EndMark {
     version: u64,
     at_ms: u64,
     /// Empty if the mark applies to every user.
     subject: String,
 }
 
-impl Keeper {
+impl SessionStore {
     /// Leaves a mark for sessions of a list that are just being created, with a subject only for that user's
-    /// sessions. `told_at_ms` is the time of the ending's request.
+    /// sessions. `ordered_at_ms` is the time of the ending's request.
     pub(crate) async fn mark_ended(
         &self,
         list: Name,
         subject: Option<&str>,
-        told_at_ms: u64,
+        ordered_at_ms: u64,
     ) -> Result<(), SessionsError> {
         let name = mark_name(list);
-        self.write_mark(name, told_at_ms, subject.unwrap_or_default(), MARK_KEPT_MS)
+        self.write_mark(name, ordered_at_ms, subject.unwrap_or_default(), MARK_KEPT_MS)
             .await
     }
 
     /// The lists that may hold a mark or a demand for a new session.
-    pub(crate) fn lists_to_come<'a>(
+    pub(crate) fn future_session_lists<'a>(
         &self,
         issuer: &str,
         subject: &str,
@@ -63,40 +63,40 @@ impl Keeper {
         user: &Claims,
     ) -> Vec<Name> {
         let email = self.finds_by_email.then(|| user.verified_email()).flatten();
-        index::names_to_come(issuer, subject, sids, email.as_deref())
+        index::mark_names(issuer, subject, sids, email.as_deref())
     }
 
     /// Leaves a mark under the name of a session that is about to end, if its creation may be repeated. A
     /// mark that cannot be written now is retried, and the retry ends a session that was created again.
-    pub(crate) async fn mark_young(&self, session: &Session, cause: Cause) {
+    pub(crate) async fn mark_if_recent(&self, session: &Session, cause: Cause) {
         if self.now_ms().saturating_sub(session.created_at_ms) >= REQUEST_KEPT_MS {
             return;
         }
-        if let Err(error) = self.mark_ended_young(session.handle).await {
+        if let Err(error) = self.mark_early_end(session.handle).await {
             tracing::warn!(session = %session.handle, error = &error as &dyn std::error::Error, "a session ends, but its mark could not be written yet");
-            self.mark_young_later(session.handle, cause);
+            self.mark_early_end_later(session.handle, cause);
         }
     }
 
     /// In the background, writes the mark of a session that ended young.
-    pub(crate) fn mark_young_later(&self, handle: Handle, cause: Cause) {
+    pub(crate) fn mark_early_end_later(&self, handle: Handle, cause: Cause) {
         let what = "the mark of a session that ended soon after it began";
-        self.make_up(what, self.clone(), move |keeper| async move {
-            keeper.mark_ended_young(handle).await?;
-            keeper.remove(handle, cause).await.map(|_removed| ())
+        self.retry_later(what, self.clone(), move |session_store| async move {
+            session_store.mark_early_end(handle).await?;
+            session_store.remove(handle, cause).await.map(|_removed| ())
         });
     }
 
     /// Leaves a mark under the name of a session that ended young, or never began.
-    pub(crate) async fn mark_ended_young(&self, handle: Handle) -> Result<(), SessionsError> {
+    pub(crate) async fn mark_early_end(&self, handle: Handle) -> Result<(), SessionsError> {
         let now_ms = self.now_ms();
-        self.write_mark(young_name(handle), now_ms, "", REQUEST_KEPT_MS)
+        self.write_mark(early_end_name(handle), now_ms, "", REQUEST_KEPT_MS)
             .await
     }
 
     /// Whether the session of this handle ended young.
-    pub(crate) async fn ended_young(&self, handle: Handle) -> Result<bool, SessionsError> {
-        Ok(self.store().load(young_name(handle)).await?.is_some())
+    pub(crate) async fn has_early_end_mark(&self, handle: Handle) -> Result<bool, SessionsError> {
+        Ok(self.store().load(early_end_name(handle)).await?.is_some())
     }
 
     /// Leaves a mark for the next sign-in of a user whose session just ended by theft.
@@ -106,7 +106,7 @@ impl Keeper {
     }
 
     /// When a user's session ended by theft, in milliseconds since the Unix epoch, if the user is not informed yet.
-    pub(crate) async fn noted_theft(
+    pub(crate) async fn pending_theft_notice(
         &self,
         issuer: &str,
         subject: &str,
@@ -121,7 +121,7 @@ impl Keeper {
     }
 
     /// Records that the user was informed of a theft. A later theft stays noted.
-    pub(crate) async fn told_theft(
+    pub(crate) async fn confirm_theft_notice(
         &self,
         issuer: &str,
         subject: &str,
@@ -132,7 +132,7 @@ impl Keeper {
             let is_told = self.open_mark(name, there).at_ms == at_ms;
             is_told.then(|| told.to_vec())
         };
-        let written = self.write_note(MARK, name, &told, TOLD_KEPT_MS, merge).await;
+        let written = self.write_note(MARK, name, &told, NOTICE_KEPT_MS, merge).await;
         written.map(|_| ())
     }
 
@@ -151,7 +151,7 @@ impl Keeper {
     }
 
     /// The marks of these lists, in their order. One round trip.
-    pub(crate) async fn marks(&self, lists: &[Name]) -> Result<Vec<Option<Mark>>, SessionsError> {
+    pub(crate) async fn marks(&self, lists: &[Name]) -> Result<Vec<Option<EndMark>>, SessionsError> {
         let names: Vec<Name> = lists.iter().copied().map(mark_name).collect();
         let loaded = self.store().load_many(&names).await?;
         let marks = names.into_iter().zip(loaded);
@@ -161,14 +161,14 @@ impl Keeper {
 
     /// The content of a mark. If this replica lacks its key, the mark counts from its write time, for every
     /// user.
-    fn open_mark(&self, name: Name, record: &Record) -> Mark {
+    fn open_mark(&self, name: Name, record: &Record) -> EndMark {
         let note = self.vault().open_note(MARK, name, &record.payload).ok();
         let read = note.as_deref().and_then(|note| note.split_first_chunk());
         let (at_ms, subject) = match read {
             Some((time, subject)) => (u64::from_be_bytes(*time), String::from_utf8_lossy(subject)),
             None => (record.expires_at_ms.saturating_sub(MARK_KEPT_MS), "".into()),
         };
-        Mark {
+        EndMark {
             version: record.version,
             at_ms,
             subject: subject.into_owned(),
@@ -196,9 +196,9 @@ impl Keeper {
     }
 }
 
-impl Mark {
+impl EndMark {
     /// Whether it ends a session of `subject` that began at `since_ms`: by its time, or as it is not in `before`.
-    pub(crate) fn ends(&self, subject: &str, since_ms: u64, before: Option<&[Option<Mark>]>) -> bool {
+    pub(crate) fn ends(&self, subject: &str, since_ms: u64, before: Option<&[Option<EndMark>]>) -> bool {
         let concerns = self.subject.is_empty() || self.subject == subject;
         let is_new = before.is_some_and(|before| !before.iter().flatten().any(|known| known == self));
         concerns && (is_new || self.at_ms >= since_ms)
@@ -210,8 +210,8 @@ fn mark_name(index: Name) -> Name {
 }
 
 fn theft_name(issuer: &str, subject: &str) -> Name {
-    let whose = index::by_subject(issuer, subject);
-    index::hashed(&[b"theft", whose.digits().as_bytes()])
+    let index_key = index::by_subject(issuer, subject);
+    index::hashed(&[b"theft", index_key.digits().as_bytes()])
 }
 
 #[cfg(test)]
@@ -226,7 +226,7 @@ mod tests {
             ("alice", 5_000, 4_999, true),
             ("bob", 5_000, 4_999, false),
         ] {
-            let mark = Mark {
+            let mark = EndMark {
                 version: 1,
                 at_ms,
                 subject: subject.to_owned(),
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_mark_that_appeared_or_moved_ends_whatever_its_time_is() {
-        let mark = |version| Mark {
+        let mark = |version| EndMark {
             version,
             at_ms: 5_000,
             subject: "alice".to_owned(),

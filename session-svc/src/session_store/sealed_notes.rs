@@ -1,6 +1,6 @@
 //! Sealed notes next to the sessions. The purpose separates one kind of note from another.
 
-use super::Keeper;
+use super::SessionStore;
 use crate::error::SessionsError;
 use crate::session::Name;
 use crate::store::{Inserted, Record, Replaced};
@@ -26,7 +26,7 @@ pub(crate) const ONCE: &str = "once";
 /// Tries to write one note; each conflict means that another writer succeeded.
 const NOTE_ATTEMPTS: usize = 8;
 
-impl Keeper {
+impl SessionStore {
     /// The first version of the record of a note.
     pub(crate) fn note(
         &self,

@@ -9,7 +9,7 @@ use crate::http::errors::HttpError;
 use crate::http::protect::slow_client;
 
 /// Why no answer arrived.
-pub(super) enum Unanswered {
+pub(super) enum UpstreamFailure {
     /// The upstream took too long.
     TooLate,
     /// The connection failed or broke.
@@ -18,7 +18,7 @@ pub(super) enum Unanswered {
     Ours(HttpError),
 }
 
-impl Unanswered {
+impl UpstreamFailure {
     /// Whether the upstream did not process the request. After a GOAWAY, h2 reports it to the streams above
     /// the last one it names, and a broken pipe to the others.
     pub(super) fn is_unprocessed(&self) -> bool {
@@ -48,7 +48,7 @@ impl Unanswered {
         if causes(cause).any(|error| error.is::<LengthLimitError>()) {
             return HttpError::TooLarge;
         }
-        if causes(cause).any(|error| error.is::<upload::Unreadable>()) {
+        if causes(cause).any(|error| error.is::<upload::UploadReadError>()) {
             return HttpError::BadRequest("The request's body could not be read.");
         }
         tracing::warn!(

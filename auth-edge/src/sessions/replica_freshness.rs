@@ -32,7 +32,7 @@ pub(super) type Handle = Box<str>;
 
 /// The state of all received events.
 #[derive(Debug)]
-pub(super) struct Listening {
+pub(super) struct ReplicaFreshness {
     began: Instant,
     /// How long a change is kept: no cached read of a session gets older.
     kept: Duration,
@@ -41,7 +41,7 @@ pub(super) struct Listening {
     since: AtomicU64,
     until: AtomicU64,
     /// Until when all replicas last reported, even if that has passed; 0 is never.
-    heard_until: AtomicU64,
+    last_complete_until: AtomicU64,
     /// The numbers of replicas that report, and of silent ones.
     replicas: [AtomicUsize; 2],
     /// When each session last changed.
@@ -66,7 +66,7 @@ impl Moment {
     }
 }
 
-impl Listening {
+impl ReplicaFreshness {
     /// No replica reports yet. Changes are kept for `kept`.
     pub(super) fn new(kept: Duration) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Listening {
             kept,
             since: AtomicU64::new(0),
             until: AtomicU64::new(0),
-            heard_until: AtomicU64::new(0),
+            last_complete_until: AtomicU64::new(0),
             replicas: [AtomicUsize::new(0), AtomicUsize::new(0)],
             changes: RwLock::default(),
         }
@@ -98,7 +98,7 @@ impl Listening {
     }
 
     /// Whether the result of a call that began at `requested_at` is still valid at `now`.
-    pub(super) fn vouches_for(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
+    pub(super) fn is_unchanged(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
         let changed = changes.get(handle);
         // In this order: a thread that sees the replicas complete also sees `since`.
@@ -108,7 +108,7 @@ impl Listening {
     }
 
     /// Records a change to a session.
-    pub(super) fn changed(&self, handle: &str, now: Moment) {
+    pub(super) fn record_change(&self, handle: &str, now: Moment) {
         let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
         if changes.len() >= CHANGES_MAX {
             changes.clear();
@@ -125,15 +125,15 @@ impl Listening {
     }
 
     /// All replicas report up to `until`; reads before `since` do not count.
-    pub(super) fn complete(&self, since: Moment, until: Moment) {
+    pub(super) fn mark_complete(&self, since: Moment, until: Moment) {
         self.since.fetch_max(since.0, Ordering::AcqRel);
         self.until.store(until.0, Ordering::Release);
-        self.heard_until.store(until.0, Ordering::Relaxed);
+        self.last_complete_until.store(until.0, Ordering::Relaxed);
     }
 
     /// The age of the oldest replica's last report; since `began` if the replicas were never complete.
-    pub(super) fn news_age(&self) -> Duration {
-        let until = self.heard_until.load(Ordering::Relaxed);
+    pub(super) fn heartbeat_age(&self) -> Duration {
+        let until = self.last_complete_until.load(Ordering::Relaxed);
         let reported = until.saturating_sub(Moment::default().plus(SILENCE_MAX).0);
         self.now().since(Moment(reported))
     }
@@ -146,20 +146,20 @@ impl Listening {
     }
 
     /// At least one replica is silent.
-    fn incomplete(&self) {
+    fn mark_incomplete(&self) {
         self.until.store(0, Ordering::Release);
     }
 }
 
 /// Watches every replica for as long as `listening` has an owner.
-pub(super) async fn listen(client: SessionClient, listening: Weak<Listening>) {
+pub(super) async fn listen(client: SessionClient, freshness: Weak<ReplicaFreshness>) {
     let mut replicas = Replicas(HashMap::new());
     let mut items = pin!(client.watch_each(WatchSessionsRequest::default()));
     while let Some((id, item)) = items.next().await {
-        let Some(listening) = listening.upgrade() else {
+        let Some(freshness) = freshness.upgrade() else {
             return;
         };
-        replicas.take(&listening, id, item, listening.now());
+        replicas.take(&freshness, id, item, freshness.now());
     }
 }
 
@@ -178,7 +178,7 @@ struct Replicas<Id>(HashMap<Id, Replica>);
 
 impl<Id: Eq + Hash + Display> Replicas<Id> {
     /// Takes an item of one replica, and judges all replicas again.
-    fn take(&mut self, listening: &Listening, id: Id, item: WatchItem, now: Moment) {
+    fn take(&mut self, freshness: &ReplicaFreshness, id: Id, item: WatchItem, now: Moment) {
         let heard = |heard_since| Replica {
             heard_since,
             reported_until: Moment::default(),
@@ -198,12 +198,12 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
             WatchItem::Event(event) => match event.kind() {
                 Kind::Created | Kind::Unspecified | Kind::Missed | Kind::Heartbeat => {}
                 Kind::Rolled | Kind::Refreshed | Kind::Changed | Kind::Ended => {
-                    listening.changed(&event.handle, now);
+                    freshness.record_change(&event.handle, now);
                 }
             },
             WatchItem::Current(moment) => {
                 if let Some(replica) = self.0.get_mut(&id) {
-                    replica.reported_until = listening.moment(moment);
+                    replica.reported_until = freshness.moment(moment);
                 }
             }
             WatchItem::Lost(error) => {
@@ -214,31 +214,31 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
                 self.0.remove(&id);
             }
         }
-        self.judge(listening, now);
+        self.judge(freshness, now);
     }
 
     /// All report since the last one connected, until the oldest report of any expires.
-    fn judge(&self, listening: &Listening, now: Moment) {
+    fn judge(&self, freshness: &ReplicaFreshness, now: Moment) {
         let heard = self.0.values().filter(|replica| replica.heard_since.is_some());
         let counts = [heard.count(), self.0.len()];
         let all_heard = counts[0] == counts[1];
-        listening.replicas[0].store(counts[0], Ordering::Relaxed);
-        listening.replicas[1].store(counts[1] - counts[0], Ordering::Relaxed);
+        freshness.replicas[0].store(counts[0], Ordering::Relaxed);
+        freshness.replicas[1].store(counts[1] - counts[0], Ordering::Relaxed);
         let since = self.0.values().filter_map(|replica| replica.heard_since).max();
         let least = self.0.values().map(|replica| replica.reported_until).min();
         let until = least
             .map(|reported_until| reported_until.plus(SILENCE_MAX))
             .filter(|until| all_heard && *until > now);
         let (Some(since), Some(until)) = (since, until) else {
-            listening.incomplete();
+            freshness.mark_incomplete();
             return;
         };
-        if listening.is_complete(now) {
-            listening.complete(since, until);
+        if freshness.is_complete(now) {
+            freshness.mark_complete(since, until);
             return;
         }
         // After a silence every session is read again, even if no stream broke.
-        listening.complete(now, until);
+        freshness.mark_complete(now, until);
         tracing::info!(
             replicas = self.0.len(),
             "receiving from every replica of the session service"
@@ -247,5 +247,5 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
 }
 
 #[cfg(test)]
-#[path = "listening_tests.rs"]
+#[path = "replica_freshness_tests.rs"]
 mod tests;

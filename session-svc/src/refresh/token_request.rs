@@ -8,7 +8,7 @@ const EXCHANGE: &str = "api token";
 
 /// Which tokens are requested, and which ones the caller has seen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Wanted {
+pub(super) struct TokenRequest {
     /// The API and the token source for it; `None` for the session's own tokens.
     api: Option<(ApiTarget, ApiTokenSource)>,
     /// The generation of the access token seen, or the version of the API token seen; 0 for none.
@@ -18,7 +18,7 @@ pub(super) struct Wanted {
     shown: u64,
 }
 
-impl Wanted {
+impl TokenRequest {
     /// Requests newer tokens of the session.
     pub(super) fn session(seen: &Session) -> Self {
         Self {
@@ -115,7 +115,7 @@ mod tests {
         let mut after = before.clone();
         after.tokens.generation += 1;
         let target = ApiTarget::new("orders", "", &[]);
-        let wanted = |seen: &Session, source| Wanted::api(seen, target.clone(), source);
+        let wanted = |seen: &Session, source| TokenRequest::api(seen, target.clone(), source);
         let (old, new) = (
             wanted(&before, ApiTokenSource::AccessToken),
             wanted(&after, ApiTokenSource::AccessToken),

@@ -8,22 +8,22 @@ use std::time::Duration;
 use chassis::audit::carried;
 use tokio::time::{Instant, sleep};
 
-use super::Keeper;
+use super::SessionStore;
 use super::endings::MARK_KEPT_MS;
 
 /// The pause before each retry.
-const MAKE_UP_PAUSE: Duration = Duration::from_millis(250);
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
-impl Keeper {
+impl SessionStore {
     /// Retries work in the background until it succeeds, for at most as long as a mark is kept. Each try gets
     /// a clone of the context.
-    pub(crate) fn make_up<C, F, W, E>(&self, what: &'static str, context: C, work: W)
+    pub(crate) fn retry_later<C, F, W, E>(&self, what: &'static str, context: C, work: W)
     where
         C: Clone + Send + 'static,
         F: Future<Output = Result<(), E>> + Send + 'static,
         W: Fn(C) -> F + Send + 'static,
     {
-        let Ok(permit) = Arc::clone(&self.making_up).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&self.retries).try_acquire_owned() else {
             tracing::error!(what, "too many writes wait for a retry: this one is dropped");
             return;
         };
@@ -31,7 +31,7 @@ impl Keeper {
         tokio::spawn(carried(async move {
             let until = Instant::now() + Duration::from_millis(MARK_KEPT_MS);
             while Instant::now() < until {
-                sleep(MAKE_UP_PAUSE).await;
+                sleep(RETRY_PAUSE).await;
                 if work(context.clone()).await.is_ok() {
                     tracing::info!(what, "a retry succeeded");
                     return;

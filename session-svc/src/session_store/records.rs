@@ -8,7 +8,7 @@ use super::counts::SessionCounts;
 use crate::error::SessionsError;
 use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{Handle, Lifetime, Name, Session, index};
-use crate::store::{Inserted, Record, Replaced, SessionStore};
+use crate::store::{Inserted, KeyValueStore, Record, Replaced};
 use crate::vault::{SealError, Vault};
 
 /// How often a write is retried after a conflict: each conflict means that another writer succeeded.
@@ -19,25 +19,25 @@ const MAX_MADE_UP: usize = 1_024;
 
 /// Stores sessions.
 #[derive(Clone)]
-pub struct Keeper {
-    store: Arc<dyn SessionStore>,
+pub struct SessionStore {
+    store: Arc<dyn KeyValueStore>,
     vault: Arc<Vault>,
     lifetime: Lifetime,
-    pub(super) making_up: Arc<Semaphore>,
+    pub(super) retries: Arc<Semaphore>,
     /// Counts the events of sessions.
     pub(crate) counts: Option<SessionCounts>,
     /// Whether the user's verified email address also finds sessions, from their next write on.
     pub(crate) finds_by_email: bool,
 }
 
-impl Keeper {
+impl SessionStore {
     /// A keeper of a store; `lifetime` decides whether sessions are valid.
-    pub fn new(store: Arc<dyn SessionStore>, vault: Arc<Vault>, lifetime: Lifetime) -> Self {
+    pub fn new(store: Arc<dyn KeyValueStore>, vault: Arc<Vault>, lifetime: Lifetime) -> Self {
         Self {
             store,
             vault,
             lifetime,
-            making_up: Arc::new(Semaphore::new(MAX_MADE_UP)),
+            retries: Arc::new(Semaphore::new(MAX_MADE_UP)),
             counts: None,
             finds_by_email: false,
         }
@@ -64,7 +64,7 @@ impl Keeper {
 
     /// The store itself, for data that is no session: leases, remembered values, events, and revocation
     /// notes, which `refresh` reads and writes.
-    pub(crate) fn store(&self) -> &dyn SessionStore {
+    pub(crate) fn store(&self) -> &dyn KeyValueStore {
         self.store.as_ref()
     }
 
@@ -79,7 +79,7 @@ impl Keeper {
         self.valid(&record.ok_or(SessionsError::Missing)?)
     }
 
-    /// Reads several sessions in one round trip, in the order of their handles, each as [`Keeper::load`]
+    /// Reads several sessions in one round trip, in the order of their handles, each as [`SessionStore::load`]
     /// does. The iterator opens each one when it reaches it.
     pub(crate) async fn load_many(
         &self,
@@ -109,7 +109,7 @@ impl Keeper {
     ) -> Result<Inserted, SessionsError> {
         let record = self.record(session, Some(max_bytes))?;
         let change = self.sealed_change(session, ChangeKind::Created)?;
-        let ended = may_be_repeated.then(|| young_name(session.handle));
+        let ended = may_be_repeated.then(|| early_end_name(session.handle));
         let inserted = self.store.insert_unless(ended, record, change).await?;
         if let (Some(counts), Inserted::Done) = (&self.counts, inserted) {
             counts.created.inc();
@@ -211,6 +211,6 @@ impl Keeper {
 }
 
 /// The mark of a session that ended while it was young.
-pub(super) fn young_name(handle: Handle) -> Name {
+pub(super) fn early_end_name(handle: Handle) -> Name {
     index::hashed(&[b"young", handle.as_bytes()])
 }

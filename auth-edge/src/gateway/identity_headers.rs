@@ -4,20 +4,25 @@ use axum::http::{HeaderMap, HeaderValue};
 
 use super::assertion::{Assertions, X_AUTH_ASSERTION, passed_on};
 use super::authorized::Authorized;
-use super::claim_headers::{self, LeftOut};
+use super::claim_headers::{self, OmissionReason};
 use super::state::Gateway;
 use crate::http::errors::HttpError;
 use crate::route_table::Route;
 use crate::route_table::principal::Principal;
 
 /// Adds the identity headers of a rule, under the names that its application reads.
-pub(super) fn add_told(headers: &mut HeaderMap, gateway: &Gateway, route: &Route, authorized: &Authorized) {
+pub(super) fn add_claim_headers(
+    headers: &mut HeaderMap,
+    gateway: &Gateway,
+    route: &Route,
+    authorized: &Authorized,
+) {
     let principal = authorized.principal().filter(|_| !route.headers.all.is_empty());
     let Some(principal) = principal else {
         return;
     };
     let now_ms = gateway.clock.now_ms();
-    let left_out = &gateway.left_out_headers;
+    let left_out = &gateway.omitted_header_log;
     headers.extend(claim_headers::of(&route.headers, principal, left_out, now_ms));
 }
 
@@ -37,8 +42,14 @@ pub(super) fn add_assertion(
     let sign = |assertions: &Assertions| {
         let (claims, left_out) = passed_on(who, claims, most_bytes);
         for claim in left_out {
-            let log = &gateway.left_out_headers;
-            log.tell(&X_AUTH_ASSERTION, Some(claim), who, LeftOut::TooLong, now_ms);
+            let log = &gateway.omitted_header_log;
+            log.log_omission(
+                &X_AUTH_ASSERTION,
+                Some(claim),
+                who,
+                OmissionReason::TooLong,
+                now_ms,
+            );
         }
         assertions.sign(who, claims, audience, now_ms / 1_000)
     };

@@ -9,14 +9,14 @@ mod counts;
 pub(crate) mod demands;
 pub(crate) mod endings;
 pub(crate) mod listed;
-mod making_up;
 mod records;
 mod removing;
+mod retry;
 pub(crate) mod sealed_notes;
 
 pub use crate::vault::{KeyId, SealError};
 pub use counts::SessionCounts;
 pub(crate) use endings::REQUEST_KEPT_MS;
-pub use listed::Shown;
-pub use records::Keeper;
-pub use removing::Removed;
+pub use listed::ListedSession;
+pub use records::SessionStore;
+pub use removing::Removal;

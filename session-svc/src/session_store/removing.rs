@@ -5,38 +5,38 @@
 
 use chassis::audit::{AuditRecord, Event, Outcome};
 
-use super::{Keeper, Shown};
+use super::{ListedSession, SessionStore};
 use crate::error::SessionsError;
 use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{Cause, Handle, Session};
 use crate::store::StoreError;
 
-impl Keeper {
+impl SessionStore {
     /// Removes the session of a handle and publishes the cause. Returns its last state, or `Nothing`.
     /// A record that cannot be read is removed as well.
-    pub async fn remove(&self, handle: Handle, cause: Cause) -> Result<Removed, SessionsError> {
+    pub async fn remove(&self, handle: Handle, cause: Cause) -> Result<Removal, SessionsError> {
         match self.find(handle).await? {
             Some(seen) => self.remove_seen(handle, seen.session(), cause).await,
-            None => Ok(Removed::Nothing),
+            None => Ok(Removal::Nothing),
         }
     }
 
     /// The session or unreadable record of a handle, valid or not, before its removal.
-    pub(crate) async fn find(&self, handle: Handle) -> Result<Option<Shown>, SessionsError> {
+    pub(crate) async fn find(&self, handle: Handle) -> Result<Option<ListedSession>, SessionsError> {
         let opened = match self.store().load(handle).await {
             Ok(Some(record)) => self.open(&record).ok(),
             Ok(None) => return Ok(None),
             Err(StoreError::Corrupt) => None,
             Err(error) => return Err(error.into()),
         };
-        let unreadable = Shown::Unreadable {
+        let unreadable = ListedSession::Unreadable {
             handle,
             created_at_ms: 0,
             indexes: Vec::new(),
         };
-        Ok(Some(
-            opened.map_or(unreadable, |session| Shown::Session(Box::new(session))),
-        ))
+        Ok(Some(opened.map_or(unreadable, |session| {
+            ListedSession::Session(Box::new(session))
+        })))
     }
 
     /// Removes the session of a handle that was read; `None` if it could not be read. A lost answer is no
@@ -46,25 +46,25 @@ impl Keeper {
         handle: Handle,
         seen: Option<&Session>,
         cause: Cause,
-    ) -> Result<Removed, SessionsError> {
-        let removed = self.removed(handle, seen, cause).await?;
+    ) -> Result<Removal, SessionsError> {
+        let removed = self.remove_record(handle, seen, cause).await?;
         match &removed {
-            Removed::Session(session) => record(handle, Some((&session.issuer, &session.subject)), cause),
-            Removed::Unreadable => record(handle, None, cause),
-            Removed::Expired | Removed::Nothing => {}
+            Removal::Session(session) => record(handle, Some((&session.issuer, &session.subject)), cause),
+            Removal::Unreadable => record(handle, None, cause),
+            Removal::Expired | Removal::Nothing => {}
         }
-        if let (Some(counts), Removed::Session(_) | Removed::Unreadable) = (&self.counts, &removed) {
-            counts.ended(cause);
+        if let (Some(counts), Removal::Session(_) | Removal::Unreadable) = (&self.counts, &removed) {
+            counts.count_ended(cause);
         }
         Ok(removed)
     }
 
-    async fn removed(
+    async fn remove_record(
         &self,
         handle: Handle,
         seen: Option<&Session>,
         cause: Cause,
-    ) -> Result<Removed, SessionsError> {
+    ) -> Result<Removal, SessionsError> {
         let (issuer, subject) = seen.map_or(("", ""), |session| (&session.issuer, &session.subject));
         let change = SessionChange {
             kind: ChangeKind::Ended,
@@ -78,32 +78,32 @@ impl Keeper {
         let mut removed = self.store().remove(handle, event.clone()).await;
         if let Err(StoreError::Unavailable(_)) = &removed {
             removed = match (self.store().load(handle).await, seen) {
-                (Ok(None), Some(seen)) => return Ok(self.judged(seen.clone())),
-                (Ok(None), None) => return Ok(Removed::Unreadable),
+                (Ok(None), Some(seen)) => return Ok(self.classify(seen.clone())),
+                (Ok(None), None) => return Ok(Removal::Unreadable),
                 (Ok(Some(_)) | Err(StoreError::Corrupt), _) => self.store().remove(handle, event).await,
                 (Err(_), _) => removed,
             };
         }
         let opened = match removed {
             Ok(Some(removed)) => self.open(&removed).map_err(SessionsError::from),
-            Ok(None) => return Ok(Removed::Nothing),
+            Ok(None) => return Ok(Removal::Nothing),
             Err(StoreError::Corrupt) => Err(StoreError::Corrupt.into()),
             Err(error) => return Err(error.into()),
         };
         Ok(match opened {
-            Ok(session) => self.judged(session),
+            Ok(session) => self.classify(session),
             Err(error) => {
                 tracing::error!(session = %handle, error = &error as &dyn std::error::Error, "a record that cannot be read was removed: its refresh token, if it had one, is not revoked and expires");
-                Removed::Unreadable
+                Removal::Unreadable
             }
         })
     }
 
-    fn judged(&self, session: Session) -> Removed {
+    fn classify(&self, session: Session) -> Removal {
         if session.is_valid(self.lifetime(), self.now_ms()) {
-            Removed::Session(Box::new(session))
+            Removal::Session(Box::new(session))
         } else {
-            Removed::Expired
+            Removal::Expired
         }
     }
 }
@@ -121,7 +121,7 @@ fn record(handle: Handle, actor: Option<(&str, &str)>, cause: Cause) {
 
 /// The result of a removal.
 #[derive(Debug)]
-pub enum Removed {
+pub enum Removal {
     /// A valid session, in its last state.
     Session(Box<Session>),
     /// A record of a session that had already expired.
@@ -132,7 +132,7 @@ pub enum Removed {
     Nothing,
 }
 
-impl Removed {
+impl Removal {
     /// Whether there was a session to end.
     pub(crate) fn is_ended(&self) -> bool {
         matches!(self, Self::Session(_) | Self::Unreadable)
