@@ -64,7 +64,7 @@ function window({ send, close }, child) {
   };
 }
 
-/** The protocol: `length:[0, id, command, parameters]` out, `length:[1, id, error, result]` back, after a greeting. */
+/** After a greeting: `length:[0, id, command, parameters]` out, `length:[1, id, error, result]` back. */
 async function connect(port) {
   const socket = net.connect(port, "127.0.0.1");
   const waiting = new Map();

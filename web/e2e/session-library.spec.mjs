@@ -1,4 +1,4 @@
-// The session library as another team receives it: packed, installed into a separate app, built, and used in a browser
+// The session library as another team gets it: packed, installed into a separate app, built, and used in a browser
 // behind the real edge. One app renders in the browser, one with Next.js on a server.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";

@@ -84,7 +84,7 @@ VALUES = {
 }
 WAYS_IN = {"ingress", "gateway-api", "forward-auth", "ext-authz"}
 
-# What an overlay says beside its components; its images are read from it.
+# The settings of an overlay in addition to its components; the images come from the overlay.
 OF_OVERLAY = {
     "dev": {"baseUrl": "http://127.0.0.1:3000", "sessionService": {"replicas": 2}},
     "production": {},
@@ -101,7 +101,7 @@ def merged(*maps):
 
 
 def values(pair, components):
-    """The values that say what a pair says. A pair without what a component of the chart brings along is told by `without_twin`."""
+    """The values with the same meaning as a pair. `without_twin` lists pairs without objects that a chart component adds."""
     parts = [BASE, *(VALUES[name] for name in components)]
     if pair[0] in OF_OVERLAY:
         fields = yaml.safe_load((matrix.ROOT / "k8s/overlays" / pair[0] / "kustomization.yaml").read_text())

@@ -83,7 +83,7 @@ def joined(present, name):
 
 
 def stand_in_secrets(tree):
-    """Files for what an overlay's generator reads and nobody keeps in a repository."""
+    """Makes the files that an overlay's generator reads and that are in no repository."""
     for file in tree.rglob("kustomization.yaml"):
         for generator in yaml.safe_load(file.read_text()).get("secretGenerator", []):
             for name in generator["files"]:
@@ -109,7 +109,7 @@ def pairs():
 
 
 def lay_out(tree, pair, components):
-    """The pair as somebody would write it into a copy of the repository's folder; the folder to render."""
+    """The pair as a user would write it into a copy of the repository's folder; returns the folder to render."""
     if pair[0] in OVERLAYS:
         file = tree / product(pair[0]) / "kustomization.yaml"
         fields = yaml.safe_load(file.read_text())

@@ -42,7 +42,7 @@ class Pair:
         return found[0].get("data", {}) if found else None
 
     def settings(self, workload):
-        """The variables of a workload's first container, as far as they are told here."""
+        """The variables of a workload's first container, as far as the manifests set them."""
         container = pod_of(workload)["spec"]["containers"][0]
         values = {}
         for source in container.get("envFrom", []):

@@ -51,7 +51,7 @@ def policies_name_pods_and_ports(pair):
         for direction, key in (("ingress", "from"), ("egress", "to")):
             for part in spec.get(direction) or []:
                 if not part.get(key) or not part.get("ports"):
-                    yield f"{name}: {direction} for everybody, or to every port"
+                    yield f"{name}: {direction} for all pods, or to every port"
                     continue
                 if any("ipBlock" not in peer and not peer.get("podSelector") for peer in part[key]):
                     yield f"{name}: a namespace as a whole"
@@ -109,7 +109,7 @@ def who_reaches_the_edge_is_said_in_one_place(pair):
 def trusted_proxies_are_named_and_few(pair):
     value = pair.settings(pair.workload("edge")).get("EDGE_TRUSTED_PROXIES")
     if (pair.of("Ingress") or pair.of("HTTPRoute")) and not value:
-        yield "the edge would believe nobody: EDGE_TRUSTED_PROXIES"
+        yield "the edge would trust no proxy: EDGE_TRUSTED_PROXIES"
     if value and value != "to-be-set":
         for part in value.split(","):
             network = ipaddress.ip_network(part)

@@ -23,11 +23,11 @@ def mounted(pair, name, path):
 def both_services_have_the_same_providers(pair):
     settings = [{key: value for key, value in pair.settings(pair.workload(name)).items() if key.startswith("OIDC_")} for name in SERVICES]
     if settings[0] != settings[1]:
-        yield "edge and session service are told different providers"
+        yield "edge and session service have different providers"
     listed = settings[0].get("OIDC_PROVIDERS")
     if listed:
         if list(settings[0]) != ["OIDC_PROVIDERS"]:
-            yield f"beside the list: {sorted(settings[0])}"
+            yield f"outside the list: {sorted(settings[0])}"
         found = {mounted(pair, name, listed) for name in SERVICES}
         if len(found) != 1:
             yield "the services have different lists"

@@ -5,7 +5,7 @@ import tomllib
 
 from pair import pod_of, rule
 
-# Made by whoever installs (docs/kubernetes/install.md), beside those of generators, certificates and External Secrets.
+# Secrets that the operator makes (docs/kubernetes/install.md); tools make the others.
 MADE_BY_HAND = {
     "provider",
     "edge",
@@ -38,7 +38,7 @@ def what_pods_mount_and_read_is_there(pair):
             if "configMap" in volume and pair.config(volume["configMap"]["name"], workload["metadata"].get("namespace")) is None:
                 yield f"{workload['metadata']['name']}: no ConfigMap {volume['configMap']['name']}"
             if "secret" in volume and volume["secret"]["secretName"] not in made:
-                yield f"{workload['metadata']['name']}: nobody makes the Secret {volume['secret']['secretName']}"
+                yield f"{workload['metadata']['name']}: missing Secret {volume['secret']['secretName']}"
 
 
 @rule
@@ -88,9 +88,9 @@ def callers_of_the_session_service_are_listed(pair):
     if callers.get("dns:edge.vestibule.svc") != ["*"] or "EndSessions" not in callers.get("dns:operator.vestibule.svc", []):
         yield "edge or operator is missing"
     if any(rpcs == ["*"] for identity, rpcs in callers.items() if identity != "dns:edge.vestibule.svc"):
-        yield "somebody else may call everything"
+        yield "another caller may make every call"
     if known - set(callers):
-        yield f"certificates of nobody: {known - set(callers)}"
+        yield f"certificates without a caller: {known - set(callers)}"
 
 
 @rule

@@ -6,7 +6,7 @@ import re
 from pair import matches, rule
 
 LEAST = {"edge": 2, "session-svc": 3, "web": 2, "redis": 3, "redis-sentinel": 3}  # an overlay for one machine may have fewer
-SINGLE = {"operator", "dev-idp"}  # whoever needs them waits for the next one
+SINGLE = {"operator", "dev-idp"}  # their callers wait for the next pod
 DRAIN_SECONDS = 25  # the longest the services let work in flight go on
 LEASE_SECONDS = 15  # a refresh that is in flight is given up by then
 SERVICES = {"edge": "EDGE", "session-svc": "SESSION"}
@@ -95,7 +95,7 @@ def replicas_are_enough_and_spread_over_zones_and_nodes(pair):
             yield f"{name}: fewer than {least}"
         zones = pod["spec"].get("topologySpreadConstraints", [])
         nodes = [term["podAffinityTerm"] for term in pod["spec"].get("affinity", {}).get("podAntiAffinity", {}).get("preferredDuringSchedulingIgnoredDuringExecution", [])]
-        # A constraint on the node's name next to the one on its zone: the scheduler ignores both on a node that has no zone.
+        # A constraint on the node's name next to one on its zone: the scheduler ignores both on a node without a zone.
         if [part["topologyKey"] for part in zones] != ["topology.kubernetes.io/zone"] or [part["topologyKey"] for part in nodes] != ["kubernetes.io/hostname"]:
             yield f"{name}: spread over {[part['topologyKey'] for part in (*zones, *nodes)]}"
         for part in (*zones, *nodes):
@@ -158,7 +158,7 @@ def the_shutdown_budget_fits_the_grace_period(pair):
         delay = int(settings["DRAIN_DELAY"])
         provider = math.ceil(int(settings.get("OIDC_HTTP_TIMEOUT_MS", "5000")) / 1000)
         if delay <= pod["containers"][0]["readinessProbe"]["periodSeconds"]:
-            yield f"{name}: the port closes before anybody knows"
+            yield f"{name}: the port closes before the endpoints change"
         if delay + DRAIN_SECONDS + provider + LEASE_SECONDS >= pod["terminationGracePeriodSeconds"]:
             yield f"{name}: killed before its work is done"
 

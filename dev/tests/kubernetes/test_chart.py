@@ -19,7 +19,7 @@ import rules_workloads  # noqa: F401
 import yaml
 from pair import RULES, Pair
 
-# What nobody may say, and a word of what they are told.
+# Values that the chart refuses, and a word of each message.
 REFUSED = [
     ({"baseUrl": ""}, "baseUrl is empty. Write the address"),
     ({"baseUrl": "https://app.example.com/shop"}, "/baseUrl"),

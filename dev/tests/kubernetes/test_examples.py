@@ -1,4 +1,4 @@
-"""What an application's own team writes: the examples beside the components are valid and lead to what the components have."""
+"""The examples for application teams are valid and refer to objects of the components."""
 
 import re
 import unittest
@@ -39,7 +39,7 @@ def problems(item, services):
     if item["kind"] == "Deployment":
         yield from pod_security.broken(item["spec"]["template"]["spec"])
     if item["kind"] == "SecurityPolicy" and item["spec"]["extAuth"].get("failOpen") is not False:
-        yield "lets everybody in while the edge is away"
+        yield "lets all requests pass while the edge is unreachable"
     if item["kind"] == "Middleware" and item["spec"].get("forwardAuth", {}).get("trustForwardHeader", False):
         yield "believes clients"
 

@@ -1,4 +1,4 @@
-"""What holds for the files themselves, beside what they render to."""
+"""Rules for the files themselves, in addition to those for their output."""
 
 import json
 import pathlib

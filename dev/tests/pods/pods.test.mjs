@@ -1,4 +1,4 @@
-// `make pods`: the manifests of k8s/overlays/dev as real pods. A person signs in through them. A rollout refuses no request, and a
+// `make pods`: the manifests of k8s/overlays/dev as real pods. A user signs in, a rollout refuses no request, and a
 // lost master of Redis ends no session. Listens on the ports 3000 and 9000 that the overlay names.
 import assert from 'node:assert/strict';
 import dns from 'node:dns';

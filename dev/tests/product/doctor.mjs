@@ -29,7 +29,7 @@ export function run(program, args, env) {
   });
 }
 
-/** What `doctor` of a program finds: `{status, findings, sections, amiss, text, found(id, section)}`, each finding with the title of its `section`. */
+/** The report of a program's `doctor`: `{status, findings, sections, amiss, text, found(id, section)}`. */
 export async function doctor(program, env) {
   const { status, stdout, stderr } = await run(program, ['doctor'], env);
   const [findings, sections] = [[], []];

@@ -1,4 +1,4 @@
-// Loaded into a node process by NODE_OPTIONS: writes what it receives and answers over HTTP to RECORD_HTTP_TO, one JSON line a
+// Loaded into a node process by NODE_OPTIONS: writes its HTTP requests and answers to RECORD_HTTP_TO, one JSON line a
 // request, so that a test knows every secret that was ever on the wire.
 const { appendFileSync } = require('node:fs');
 const http = require('node:http');

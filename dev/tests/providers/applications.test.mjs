@@ -1,4 +1,4 @@
-// Applications people have, behind the edge itself and behind each proxy that asks it: configured as docs/integrations says, and its page of applications.
+// Real applications behind the edge and behind each proxy that asks it, configured as docs/integrations says.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -4,11 +4,11 @@
 // A driver: {
 //   name                      its heading in docs/providers.md
 //   version                   the version that ran, for the table
-//   exceptions                by step, what does not work there: {offered: 'why not'} or {fault: 'whose', symptom: /what the step fails with/, says};
+//   exceptions                failing steps: {offered: 'why not'} or {fault: 'whose', symptom: /error/, says};
 //                             {offered} without a symptom is a step that passes without the provider's help
 //   start({edgeUrl, registration, client, account, accessTokenSecs})
-//     → {origin, answer(page, person) → {url, …} | undefined, rotateKeys(), stop(), log()}, where they differ from what was given
-//       client and account, and asksWho(page, person) where its page of sign-in has no field called password or login
+//     → {origin, answer(page, person) → {url, …} | undefined, rotateKeys(), stop(), log()}, also client and account
+//       if they differ, and asksWho(page, person) if its sign-in page has no field named password or login
 // }
 // The suite runs a step with an exception too, and fails if it works after all, so that the table stays true.
 import assert from 'node:assert/strict';
@@ -144,7 +144,7 @@ export function suite(driver) {
         const me = await person.me(stack);
         assert.equal(me.status, 200, me.text);
         assert.ok(json(me).sub, me.text);
-        assert.equal((await new Client().me(stack)).status, 204, 'another browser is nobody');
+        assert.equal((await new Client().me(stack)).status, 204, 'another browser is not signed in');
       },
 
       async profile() {

@@ -49,7 +49,7 @@ def described(service, span):
 
 
 if __name__ == "__main__":
-    logging.basicConfig()  # tells what went wrong in Export
+    logging.basicConfig()  # logs errors in Export
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=1))
     trace_service_pb2_grpc.add_TraceServiceServicer_to_server(Collector(), server)
     print(f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}", flush=True)

@@ -16,7 +16,7 @@ PROGRAMS = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug"
 READY_SECONDS = 60
 
 
-# Below the range from which systems give outgoing connections their ports: one of those could take a port between its choice
+# Below the range of ports for outgoing connections: one of those could take a port between its choice
 # and its use.
 PORTS = range(12_000, 32_000)
 

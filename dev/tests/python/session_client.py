@@ -88,7 +88,7 @@ class Sessions:
         return self.stub.UpdateSession(request, timeout=DEADLINE).session
 
     def watch(self, **request):
-        """A stream of events; it has no deadline, and whoever reads it hangs up."""
+        """A stream of events; it has no deadline, and its reader closes it."""
         return self.stub.WatchSessions(service_pb2.WatchSessionsRequest(**request))
 
     def close(self):

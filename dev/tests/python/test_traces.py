@@ -80,7 +80,7 @@ class Redis:
 
 
 class Upstream:
-    """Answers everything; `seen` are the traces it was told."""
+    """Answers everything; `seen` has the received traces."""
 
     def __init__(self):
         seen = self.seen = []

@@ -45,7 +45,7 @@ export interface SessionStore {
   check(): Promise<void>;
   /** Makes the edge read the profile from the provider again. Rejects with `SessionError`; the user then stays. */
   refetch(): Promise<User | null>;
-  /** Tells the other tabs that the person is signing out; this tab is leaving for the sign-out route. */
+  /** Notifies the other tabs that the person is signing out; this tab leaves for the sign-out route. */
   signingOut(): void;
 }
 

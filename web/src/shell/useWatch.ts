@@ -19,7 +19,7 @@ export function useWatch(): Cause {
 
   const [turn, watchAgain] = useReducer((turn: number) => turn + 1, 0);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another turn is another stream, of the session there is then
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another turn opens a stream for the current session
   useEffect(() => {
     if (!subject) return;
     setCause(Cause.UNSPECIFIED);

@@ -14,7 +14,7 @@ export function buttonClass({ look = "secondary", small }: Look = {}): string {
 
 export interface ButtonProps extends Look, Omit<ComponentProps<"button">, "className" | "disabled"> {
   icon?: IconName;
-  /** Busy: stays focusable, tells assistive technology, and ignores presses. */
+  /** Busy: stays focusable, informs assistive technology, and ignores presses. */
   busy?: boolean;
   children: ReactNode;
 }

@@ -40,7 +40,7 @@ export const exactly = (ms: number): string => exact.format(ms);
 /** Date and time for a line of text. */
 export const briefly = (ms: number): string => brief.format(ms);
 
-/** Date and time to the second, for a label that tells one thing from another. */
+/** Date and time to the second, for a label that must be unique. */
 export const preciselyAt = (ms: number): string => precise.format(ms);
 
 /** The time of the day, for what happens within minutes. */

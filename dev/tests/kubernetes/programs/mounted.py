@@ -25,7 +25,7 @@ def certificate(folder):
 
 
 class Secrets:
-    """The value of each key of each Secret; None for one that nobody makes."""
+    """The value of each key of each Secret; None for a missing one."""
 
     def __init__(self, folder, store):
         self.pem = certificate(folder)

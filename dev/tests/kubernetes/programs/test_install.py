@@ -1,4 +1,4 @@
-"""docs/kubernetes/install.md and helm.md as somebody follows them: their commands, without a cluster. What is rendered is whole, and the programs take it."""
+"""docs/kubernetes/install.md and helm.md as a user follows them: their commands, without a cluster. What is rendered is whole, and the programs take it."""
 
 import base64
 import os
@@ -105,7 +105,7 @@ class Followed:
                 self.assertEqual(code, 0, text)
 
     def test_the_operator_reaches_for_the_session_service(self):
-        """Settings are right and nobody is there: 1. Wrong ones would be 78, a missing one 2."""
+        """Right settings without a server: exit code 1. Wrong settings would give 78, a missing one 2."""
         workload = self.pair.workload("operator")
         with tempfile.TemporaryDirectory() as folder:
             mount(self.pair, workload, self.made, folder)

@@ -56,7 +56,7 @@ def compact(schema, leave):
 
 
 def compact_alternative(schema):
-    """An alternative adds to what stands beside it and closes nothing."""
+    """An alternative adds to its neighbours and closes no object."""
     kept = compact(schema, ())
     kept.pop("additionalProperties", None)
     return kept

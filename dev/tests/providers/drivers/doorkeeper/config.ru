@@ -1,4 +1,4 @@
-# A Rails application of one file with Doorkeeper and its OpenID Connect extension as their documentation sets them up, over sqlite.
+# A Rails application in one file: Doorkeeper and its OpenID Connect extension as documented, with sqlite.
 # Its settings come from the environment.
 require 'active_record'
 require 'action_controller/railtie'
