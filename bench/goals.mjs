@@ -1,5 +1,5 @@
-// The performance goals P1 to P12, the figures of a record that show whether each is held, and for a missed goal the
-// causes of the difference and what would close it.
+// The performance goals P1 to P12, the figures that show whether each is held, and for missed
+// goals the causes and what would close the difference.
 //
 // A check names a row of the record and its largest allowed value; `of(id)` is the median of another row of the run.
 // `bound` is a pair of rows: the figure, and the figure of the same libraries without code of ours.

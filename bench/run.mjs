@@ -1,7 +1,7 @@
 // `make bench`: measures every performance goal with release programs on this machine, next to bounds.
 //
-//   node bench/run.mjs                              all lines, in at most 25 minutes after the build; recorded
-//   node bench/run.mjs --quick                      the most sensitive lines, in three minutes
+//   node bench/run.mjs                              all lines, in at most 25 minutes after the build; recorded.
+//   node bench/run.mjs --quick                      the most sensitive lines, in three minutes.
 //   node bench/run.mjs --only session_check,ending  some lines
 //   node bench/run.mjs --rounds 1 --seconds 1 --sessions 10000 --no-record
 //

@@ -210,7 +210,7 @@ test("a server in trouble is tried again, what it refuses is dropped, and the pa
 
   server.failing["/e/"].push(400);
   await page.getByRole("link", { name: "This session" }).click();
-  await until(() => posts(400).length === 1, "a batch is refused for good", RETRY_MS);
+  await until(() => posts(400).length === 1, "the server rejects a batch permanently", RETRY_MS);
   await page.getByRole("link", { name: "Your sessions", exact: true }).click();
   await page.getByText("This browser").waitFor();
   const dropped = server.events(400).map(({ uuid }) => uuid);

@@ -50,7 +50,7 @@ test("a copied cookie ends the session for both, the open page says why, and so 
 
   pass(ROTATION_SECS);
   await owner.page.reload();
-  await until(async () => (await cookie()).value !== copied.value, "the cookie is given anew");
+  await until(async () => (await cookie()).value !== copied.value, "the edge sets the cookie again");
   pass(ROTATION_SECS / 2);
   await owner.page.reload();
   await profile(owner.page);
@@ -72,6 +72,6 @@ test("a copied cookie ends the session for both, the open page says why, and so 
   assert.equal(
     await owner.page.getByRole("main").getByRole("listitem").count(),
     1,
-    "nobody else is signed in",
+    "no other user is signed in",
   );
 });

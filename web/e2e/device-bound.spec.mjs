@@ -184,7 +184,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     await goesOn(browser);
   });
 
-  test("where it is a duty a browser that cannot is told so on a page, and can sign out", async (t) => {
+  test("if binding is required, a browser without it gets a page that says so, and can sign out", async (t) => {
     const stack = await start(t, "require");
     const browser = await person(t, stack, { binds: false });
     const { page } = browser;
@@ -250,7 +250,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     await assertAllProven(stack);
   });
 
-  test("a sign-in as somebody else is bound anew, and the binding before it ends", async (t) => {
+  test("a sign-in as another user is bound again, and the earlier binding ends", async (t) => {
     const stack = await start(t, "require");
     const browser = await person(t, stack);
     await signIn(browser, stack);
@@ -297,7 +297,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     assert.ok(browser.refreshed().length > 0);
   });
 
-  test("a binding outlives the secret it began with, as the session does whose cookie was signed anew meanwhile", async (t) => {
+  test("a binding outlives its first secret, as does the session, whose cookie was signed again meanwhile", async (t) => {
     const stack = await start(t, "require", { sessionEnv: { SESSION_ROLL_INTERVAL: "0" } });
     const browser = await person(t, stack);
     await signIn(browser, stack);
@@ -307,7 +307,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     assert.equal(await fetched(browser.page), 200);
     await browser.page.goto("/account");
     await h1(browser.page, "Profile");
-    await until(async () => (await browser.session()).value !== value, "the cookie is signed anew");
+    await until(async () => (await browser.session()).value !== value, "the edge signs the cookie again");
     await setSecret(stack, ["edge"], NEW_SECRET);
     browser.answers.splice(0);
     await lapsed(browser);
@@ -332,7 +332,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     }
   });
 
-  test("while the session service is down nobody is signed out, and afterwards everybody goes on", async (t) => {
+  test("while the session service is down no user is signed out, and afterwards every user continues", async (t) => {
     const stack = await start(t, "require");
     const browser = await person(t, stack);
     await signIn(browser, stack);
@@ -405,7 +405,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
     );
   });
 
-  test("a browser that may sign no more for a while is told to wait and is not signed out", async (t) => {
+  test("a browser that may not sign for a while has to wait and is not signed out", async (t) => {
     const stack = await start(t, "require", { edgeEnv: { EDGE_DEVICE_BOUND: "require:3600" } });
     const browser = await person(t, stack);
     await signIn(browser, stack);

@@ -84,7 +84,7 @@ test("two tabs finish by posted answers in either order", async () => {
   }
 });
 
-test("a sign-in cancelled at the provider is told by a posted answer too", async () => {
+test("a posted answer also reports a sign-in cancelled at the provider", async () => {
   const stack = await posted(true);
   const { page, expects } = await window(stack, { ignoreHTTPSErrors: true });
   expects(/status of 400/);

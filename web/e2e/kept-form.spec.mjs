@@ -103,14 +103,14 @@ test("a form that meets an expired session goes out as it was, once, by a press 
   await page.getByText("No form is waiting here.").waitFor();
 });
 
-test("somebody else who signs in is not offered it, and it is gone", async () => {
+test("another user who signs in is not offered it, and it is gone", async () => {
   const { stack, context, page } = await atTheForm();
   await fillIn(page);
   await expire(context, { alsoAtProvider: true });
   await page.getByRole("button", { name: "Order" }).click();
   await signInAtProvider(page, stack, stack.accounts[1]);
   await h1(page, "This form is not from your account");
-  await assertAccessible(page, "somebody else's form");
+  await assertAccessible(page, "another user's form");
   assert.equal((await page.content()).includes("Größe"), false);
   assert.equal(await page.evaluate(() => sessionStorage.getItem("vestibule.form")), null);
   assert.equal(posts.length, 0);

@@ -66,7 +66,7 @@ function visited(context) {
 const stayed = (page, stack) => assert.equal(new URL(page.url()).origin, stack.edgeUrl);
 
 // conformance: B-003
-test("no returnTo takes somebody who signs in to another place than ours", async () => {
+test("no returnTo leads a user who signs in to another site", async () => {
   const stack = await apart();
   const { context, page, expects } = await window(stack);
   expects(/status of 40[04]/);
@@ -87,7 +87,7 @@ test("no returnTo takes somebody who signs in to another place than ours", async
   );
 });
 
-test("nor somebody who signs out", async () => {
+test("nor a user who signs out", async () => {
   const stack = await apart();
   const { context, page, expects } = await window(stack);
   expects(/status of 40[04]/);

@@ -164,7 +164,7 @@ test("a Next.js app renders on the server and signs people in", { timeout: NEXT_
     },
     () => "Next.js does not answer",
   );
-  assert.match(page, /<h1>Orders<\/h1><p>One moment…<\/p>/, "the server knows nobody");
+  assert.match(page, /<h1>Orders<\/h1><p>One moment…<\/p>/, "the server knows no user");
   const routes = join(work, "next.toml");
   writeFileSync(routes, `[[route]]\npath = "/*"\nguard = "none"\nupstream = "${upstream}"\n`);
   const behind = await startProduct({ routes });

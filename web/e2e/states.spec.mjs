@@ -211,7 +211,7 @@ test("a service that is down when the page is opened: no sign-in, and the page c
     assert.equal(
       await page.getByText(/whether you are signed in|You are signed in\.|You stay signed in/).count(),
       0,
-      "nothing is said of what nobody knows",
+      "unknown facts are not shown",
     );
     assert.equal(new URL(page.url()).pathname, "/");
   } finally {
@@ -471,7 +471,7 @@ test("a session ended with the keyboard: its place says so, in view and in focus
   assert.equal(await active(), labels[7], "and the one before is a step back");
 });
 
-test("a copied cookie is told after the next sign-in, with the way to the sessions, until it is dismissed", async () => {
+test("a copied cookie is reported after the next sign-in, with a link to the sessions, until it is dismissed", async () => {
   const stack = await start();
   const { page } = await window(stack);
   await afterTheft(page);

@@ -37,7 +37,7 @@ test.each([
   expect(describeDevice(agent)).toEqual({ browser, system, kind });
 });
 
-test("a header that says nothing is nobody", () => {
+test("an empty header names no device", () => {
   expect(describeDevice("  ")).toBeNull();
 });
 

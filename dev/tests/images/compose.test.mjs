@@ -60,7 +60,7 @@ const localhost = (name, options, done) => dns.lookup(name.endsWith('.localhost'
 const newClient = () => Object.assign(new Client(), { agent: new http.Agent({ lookup: localhost }) });
 const client = newClient();
 
-test('somebody signs in and sees the account pages', async () => {
+test('a user signs in and sees the account pages', async () => {
   await client.signIn(stack);
   assert.equal((await client.me(stack)).json().email, ACCOUNTS[0].email);
   const page = await client.navigate(`${stack.edgeUrl}/account`);

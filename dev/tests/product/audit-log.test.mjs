@@ -187,7 +187,7 @@ test('records among the log are identified by their target', async (t) => {
   }
 });
 
-test('while its disk is full nobody waits, readiness tells, and nothing is lost once there is room', async (t) => {
+test('with a full disk no request waits, readiness reports it, and with room again no record is lost', async (t) => {
   const disk = mkdtempSync(join(tmpdir(), 'vestibule-disk-'));
   const run = (command, ...args) => assert.equal(spawnSync(command, args).status, 0, `${command} ${args}: these tests need the right to mount a tmpfs`);
   run('mount', '-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', disk);

@@ -37,7 +37,7 @@ test('the figures of a history are counted', () => {
 });
 
 // no user is signed out without a cause
-breaks('signed-out', 'an answer says over, and nobody ended it', ...begun, over(3_000));
+breaks('signed-out', 'an answer says over, without an ending', ...begun, over(3_000));
 breaks('signed-out', 'it says so before the ending began', ...begun, over(3_000), request('operator-ends', 4_000, { grpc: 0, edge: undefined, status: undefined }));
 breaks('signed-out', 'the cookie is cleared', ...begun, me(3_000, { set: 'cleared' }));
 breaks('signed-out', 'a sign-in that is refused takes the session the browser has', ...begun,
@@ -96,7 +96,7 @@ breaks('unavailable', 'though the machine stalled a little', ...begun, { type: '
 holds('longer by what the machine stalled', ...begun, fault('stop', 2_900, 4_000, { target: 'redis' }), { type: 'stall', begin: 5_000, end: 5_200 }, away(9_100));
 const refusedAt = (begin) => request('sign-in', begin, { session: undefined, status: 400, returned: begin + 2, code: 'c9', end: begin + 300 });
 breaks('unavailable', 'a sign-in is refused', ...begun, refusedAt(3_000));
-holds('a sign-in of somebody who is signed out everywhere meanwhile', ...begun, refusedAt(3_000), request('operator-ends-all', 3_100, { grpc: 0, session: undefined, edge: undefined, status: undefined }));
+holds('a sign-in of a user who is signed out everywhere meanwhile', ...begun, refusedAt(3_000), request('operator-ends-all', 3_100, { grpc: 0, session: undefined, edge: undefined, status: undefined }));
 breaks('unavailable', 'at an edge that has nothing to do with it', ...begun, fault('cut', 2_900, 4_000, { from: 'browser', to: 'edge-2' }), away(3_000));
 breaks('unavailable', 'without Retry-After', ...begun, fault('stop', 2_900, 4_000, { target: 'redis' }), away(3_000, { retryAfter: undefined }));
 breaks('unavailable', 'with another status', ...begun, fault('stop', 2_900, 4_000, { target: 'redis' }), away(3_000, { status: 500 }));
@@ -111,4 +111,4 @@ breaks('growth', 'memory', ...begun, grown({ bytes: 500 << 20 }));
 breaks('growth', 'entries of an index', ...begun, { type: 'keys', at: 99_000, keys: { 'e!': 1, o: 1 } });
 breaks('growth', 'a session', ...begun, { type: 'keys', at: 99_000, keys: { 'e!': 1, 's+': 1 } });
 breaks('growth', 'a key that never expires', ...begun, { type: 'keys', at: 99_000, keys: { 'e!': 1, 'm!': 1 } });
-test('recovery, disabled, growth: nobody looked', () => assert.deepEqual([...new Set(judge(begun).violations.map(({ rule }) => rule))], ['recovery', 'disabled', 'growth']));
+test('recovery, disabled, growth: the run recorded nothing', () => assert.deepEqual([...new Set(judge(begun).violations.map(({ rule }) => rule))], ['recovery', 'disabled', 'growth']));

@@ -33,7 +33,7 @@ async function freeze(...processes) {
 }
 const patiently = (path) => person.fetch(stack.edgeUrl + path, { signal: AbortSignal.timeout(PATIENCE_MS) });
 
-test('one of two cut off is noticed by nobody', async () => {
+test('no user notices that one of two is cut off', async () => {
   for (const name of ['session', 'session-2']) {
     await freeze(name);
     for (let sent = 0; sent < REQUESTS; sent += 1) assert.equal((await patiently('/api/auth/me')).status, 200, `${name}, request ${sent}`);

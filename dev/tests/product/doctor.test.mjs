@@ -55,7 +55,7 @@ async function documentAs(issuer, changes = {}) {
   return JSON.stringify({ ...document, issuer, ...changes });
 }
 
-test('with the right settings everything fits, and nobody but the doctor has changed anything', async () => {
+test('with the right settings all checks pass, and only the doctor has changed anything', async () => {
   for (const [program, env] of [['auth-edge', settings.edge], ['session-svc', settings.session]]) {
     const { status, amiss, text } = await doctor(program, env);
     assert.equal(status, 0, text);
@@ -64,7 +64,7 @@ test('with the right settings everything fits, and nobody but the doctor has cha
   }
 });
 
-test('the limits that nobody sees until they bite are told', async () => {
+test('reports limits that otherwise show only when they are hit', async () => {
   const head = await doctor('auth-edge', { ...settings.edge, EDGE_CHECK_HEAD_BYTES: '8192' });
   assert.match(head.found('head_of_answers', 'Checks').found, /^at most 8192 bytes \(EDGE_CHECK_HEAD_BYTES\)/);
 });
@@ -120,7 +120,7 @@ const WRONG = {
   'something else at the session service\'s port': {
     env: () => ({ EDGE_SESSION_SVC_URL: stack.adminUrls.session }), amiss: ['problem session_service'], setting: 'EDGE_SESSION_SVC_URL',
   },
-  'nobody at the provider\'s port': {
+  'a closed port at the provider\'s address': {
     env: () => ({ OIDC_ISSUER_URL: 'http://127.0.0.1:1' }), amiss: ['problem discovery'], setting: 'OIDC_ISSUER_URL', says: () => 'HTTPS_PROXY',
   },
 };
@@ -138,7 +138,7 @@ for (const [what, { env, amiss, setting, says }] of Object.entries(WRONG)) {
   });
 }
 
-test('an authentication method the provider does not have is found before anybody signs in', async () => {
+test('finds an authentication method that the provider lacks before a user signs in', async () => {
   const { certificate, key } = makeCertificate(folder);
   const { OIDC_CLIENT_SECRET: _, ...rest } = settings.edge;
   const { status, amiss, found } = await doctor('auth-edge', { ...rest, OIDC_CLIENT_AUTH_METHOD: 'tls_client_auth', OIDC_CLIENT_CERT_FILE: certificate, OIDC_CLIENT_KEY_FILE: key });
@@ -182,7 +182,7 @@ test('a request that is refused at the redirect URI proves the address, and is u
   assert.ok(!/register/.test(offline.found('sign_in_request').advice ?? ''), offline.text);
 });
 
-test('a key that is not registered is told from the one that is', async () => {
+test('distinguishes a registered key from one that is not', async () => {
   const keys = ['one', 'other'].map((name) => {
     const file = join(folder, `${name}.pem`);
     execFileSync('openssl', ['genpkey', '-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256', '-out', file], { stdio: 'pipe' });
@@ -244,7 +244,7 @@ test('a certificate that is not believed is found, and one that ends soon', asyn
   }
 });
 
-test('who we are to the session service is told, and what it does not let us do', async () => {
+test('reports which caller the session service sees, and the calls that it may not make', async () => {
   const server = certified('service');
   const client = certified('edge', 'subjectAltName=DNS:edge.internal');
   const callers = join(folder, 'callers.toml');
@@ -305,7 +305,7 @@ test('each of several providers has a section, whose title says what a setting i
   assert.match(unreachable.section, /OIDC_CLIENT_ID is the key client_id in OIDC_PROVIDERS/);
 });
 
-test('no secret is printed, whatever is wrong; settings that are wrong exit with 78, an unknown flag with 2', async () => {
+test('prints no secret with any fault; settings that are wrong exit with 78, an unknown flag with 2', async () => {
   const secrets = { OIDC_CLIENT_SECRET: 'a-wrong-secret-nobody-may-read-1', HTTPS_PROXY: 'http://user:a-wrong-secret-nobody-may-read-2@127.0.0.1:1' };
   for (const issuer of [stack.issuer, 'https://issuer.invalid']) {
     const { text, status } = await doctor('auth-edge', { ...settings.edge, ...secrets, OIDC_ISSUER_URL: issuer });

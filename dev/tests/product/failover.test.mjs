@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { complaints, failovers } from '../../failover.mjs';
 
 for (const [topology, what] of [['sentinel', 'behind Sentinels'], ['cluster', 'of a cluster']]) {
-  test(`a planned failover ${what} loses nothing, undoes nothing and signs nobody out`, async () => {
+  test(`a planned failover ${what} loses nothing, undoes nothing and signs no user out`, async () => {
     const results = await failovers({ topology, kind: 'planned' });
     assert.deepEqual(complaints(results), [], JSON.stringify(results));
   });

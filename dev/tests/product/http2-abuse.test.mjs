@@ -65,7 +65,7 @@ for (const [name, party] of Object.entries(PARTIES)) {
     }
 
     for (const window of [0, 1]) {
-      test(`answers that a window of ${window} byte lets nobody send`, async () => {
+      test(`answers that a window of ${window} byte blocks`, async () => {
         const requests = many(STREAMS, (at) => frame(HEADERS, END_HEADERS | (name === 'edge' ? END_STREAM : 0), odd(at), party.ask()));
         const messages = name === 'edge' ? Buffer.alloc(0) : many(STREAMS, (at) => frame(DATA, END_STREAM, odd(at), Buffer.alloc(5)));
         // Every response has begun and uses memory only for its content; the edge gives up large ones after a minute.
@@ -75,7 +75,7 @@ for (const [name, party] of Object.entries(PARTIES)) {
       });
     }
 
-    test('settings and pings without end whose answers nobody reads', async () => {
+    test('endless settings and pings of a client that reads no answers', async () => {
       for (const one of [settings({ [INITIAL_WINDOW_SIZE]: 1 }), settings({}), frame(PING, 0, 0, Buffer.alloc(8))]) {
         await attack(() => speak(party.port(), repeated(300, many(1000, () => one)), { reads: false }));
       }

@@ -145,20 +145,20 @@ for (const name of Object.keys(START)) {
       assert.equal((await client.fetch(`${url}/orders`, { headers: { accept: 'application/json' } })).status, 401);
     });
 
-    test('the application gets the names it reads, and nobody else brings them', async () => {
+    test('the application gets the names it reads, and only from the edge', async () => {
       const client = new Client();
       await client.signIn(stack);
       for (const headers of [{}, { 'Remote-User': 'admin', 'remote-email': 'admin', 'Remote-Groups': 'admin' }]) {
         const got = (await client.fetch(`${url}/orders`, { headers })).json().headers;
         assert.equal(got['remote-user'], got['x-auth-subject']);
         assert.match(got['remote-email'], /^[^@]+@[^@]+$/);
-        assert.equal(got['remote-groups'], undefined, 'nobody has this claim');
+        assert.equal(got['remote-groups'], undefined, 'no user has this claim');
         const open = (await client.fetch(`${url}/open/a`, { headers })).json().headers;
         assert.deepEqual(Object.keys(open).filter((name) => name.startsWith('remote-')), []);
       }
     });
 
-    test('the application tells a program from a person, and no client makes itself one', async () => {
+    test('the application can distinguish a program from a user, and no client can fake either', async () => {
       const granted = await fetch(`${stack.issuer}/token`, {
         method: 'POST',
         headers: { authorization: `Basic ${Buffer.from(`${MACHINE}:${stack.secrets.client}`).toString('base64')}` },
@@ -219,7 +219,7 @@ for (const name of Object.keys(START)) {
       assert.equal(new Set(subjects).size, 1, 'the provider names them alike');
     });
 
-    test('no other header that says who somebody is comes from a client', async () => {
+    test('no other identity header of a client passes', async () => {
       const client = new Client();
       await client.signIn(stack);
       for (const header of OTHER_IDENTITIES) {
@@ -231,7 +231,7 @@ for (const name of Object.keys(START)) {
       }
     });
 
-    test('nobody outside reaches the check, which would hand its token to a script', async () => {
+    test('no client reaches the check, which would give its token to a script', async () => {
       const client = new Client();
       await client.signIn(stack);
       const told = { 'x-forwarded-uri': '/orders', 'x-original-url': '/orders', 'x-forwarded-host': new URL(url).host, 'x-forwarded-proto': 'http' };
@@ -249,7 +249,7 @@ for (const name of Object.keys(START)) {
       }
     });
 
-    test('an identity without a session is nobody', async () => {
+    test('an identity without a session does not count', async () => {
       const before = app.asked;
       assert.equal((await request(`${url}/orders`, { headers: { ...SPOOFED, accept: 'application/json' } })).status, 401);
       assert.equal(app.asked, before);
@@ -298,7 +298,7 @@ for (const name of Object.keys(START)) {
       assert.deepEqual(names.sort(), ['session', 'theme'], 'each in a line of its own');
     });
 
-    test('an edge that cannot ask, or be asked, lets nobody in and signs nobody out', async () => {
+    test('without edge or session service no user gets in and no user is signed out', async () => {
       const client = new Client();
       await client.signIn(stack);
       const before = app.asked;
@@ -360,7 +360,7 @@ describe('nginx with its default buffers', () => {
     assert.equal(end.origin, stack.issuer);
     assert.equal(end.searchParams.get('id_token_hint'), null);
     assert.ok(end.searchParams.get('client_id') && end.searchParams.get('logout_hint'), end.href);
-    assert.deepEqual([...client.cookies(url).keys()], ['theme'], 'nothing of the session stays');
+    assert.deepEqual([...client.cookies(url).keys()], ['theme'], 'no session cookie stays');
     assert.equal((await client.fetch(`${url}/orders`, { headers: { accept: 'application/json' } })).status, 401);
     assert.doesNotMatch(nginx.log, /too big header/);
   });
@@ -407,7 +407,7 @@ describe('nginx behind the edge, HAProxy before it', () => {
     assert.ok(namesake.text.includes(` issuer=${stack.otherIssuer} `), namesake.text);
   });
 
-  test('nobody outside reaches the check', async () => {
+  test('no client reaches the check', async () => {
     const client = new Client();
     await client.signIn(stack);
     for (const headers of [{}, { 'x-forwarded-uri': '/orders', 'x-original-url': '/orders' }]) {

@@ -87,7 +87,7 @@ http://127.0.0.1:${port} {
 };
 
 for (const [name, { file, start }] of Object.entries(PROXIES)) {
-  test(`${name} between edge and session service: endings are heard, and a silent service is waited for`, async () => {
+  test(`${name} between edge and session service: the edge receives endings, and waits for a silent service`, async () => {
     const folder = mkdtempSync(join(tmpdir(), 'vestibule-mesh-'));
     const [port, session] = [await freePort(), await freePort()];
     const settings = join(folder, 'settings');

@@ -153,7 +153,7 @@ test('users have their rights and no others', async () => {
   assert.equal(await master.ask(['config', 'get', 'maxmemory-policy']), 'maxmemory-policy\nnoeviction');
 });
 
-test('a master that is told to stop hands over, and comes back as a replica', async () => {
+test('a master that has to stop hands over, and comes back as a replica', async () => {
   const old = await redis.settled();
   const { refused } = await nothingIsLost(async () => {
     await old.stop();
@@ -164,7 +164,7 @@ test('a master that is told to stop hands over, and comes back as a replica', as
   assert.ok(refused * NEW_EVERY_MS < 4_000, `${refused} calls were refused: as long as an unplanned failover takes`);
 });
 
-test('a master that is told to stop hands over by a Sentinel that acts: one that stood still for a moment does not', async () => {
+test('a master that has to stop hands over by a Sentinel that acts: one that has just paused does not', async () => {
   const old = await redis.settled();
   const slow = redis.sentinels.slice(0, 2);
   slow.forEach((pod) => pod.containers.server.signal('SIGSTOP'));
@@ -191,7 +191,7 @@ test('a master that is killed is replaced, and comes back as a replica', async (
   assert.equal(await old.role(), 'slave');
 });
 
-test('servers and Sentinels that are all told to stop at once find each other again', async () => {
+test('servers and Sentinels that all stop at once find each other again', async () => {
   await redis.settled();
   await nothingIsLost(async () => {
     await Promise.all(redis.pods.map((pod) => pod.stop()));
@@ -210,7 +210,7 @@ test('servers and Sentinels that are all killed at once find each other again, a
   }, () => killed);
 });
 
-test('a master that comes back with an empty disk empties nobody', async () => {
+test('a master that comes back with an empty disk empties no replica', async () => {
   const old = await redis.settled();
   await nothingIsLost(async () => {
     await old.kill();

@@ -82,7 +82,7 @@ after(async () => {
   rmSync(FOLDER, { recursive: true, force: true });
 });
 
-test('a person who signs out at one is signed out at the other, in both directions, and nobody else is', async () => {
+test('a user who signs out at one is signed out at the other, in both directions, and no other user is', async () => {
   for (const [one, other] of [[here, there], [there, here]]) {
     const [theirs, same, somebodyElse] = [await one.signIn('alice'), await other.signIn('alice'), await other.signIn('bob')];
     await one.signOut(theirs);
@@ -91,7 +91,7 @@ test('a person who signs out at one is signed out at the other, in both directio
   }
 });
 
-test('an ending that nobody could be told of is told when the other is back', async () => {
+test('an ending that could not be sent is sent when the other is back', async () => {
   const [theirs, same] = [await here.signIn('carol'), await there.signIn('carol')];
   await there.stack.kill('edge', 'SIGKILL');
   await here.signOut(theirs);

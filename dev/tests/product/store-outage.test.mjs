@@ -64,7 +64,7 @@ function watchOn(heard) {
   };
 }
 
-test('Redis frozen for half a minute signs nobody out', async () => {
+test('Redis frozen for half a minute signs no user out', async () => {
   const people = [new Client(), new Client()];
   for (const person of people) await person.signIn(stack);
   const cookies = people.map((person) => person.sessionCookie(stack));
@@ -80,7 +80,7 @@ test('Redis frozen for half a minute signs nobody out', async () => {
     await until(10_000, async () => (await ask(people[0])).length === 0, () => 'answers from memory do not end');
     const newcomer = new Client();
     const callback = await newcomer.authorize(stack);
-    assert.equal((await newcomer.navigate(callback)).status, 503, 'nobody gets in');
+    assert.equal((await newcomer.navigate(callback)).status, 503, 'no user gets in');
     assert.equal(newcomer.sessionCookie(stack), undefined);
     while (Date.now() - frozen < FROZEN_MS) {
       for (const person of people) assert.deepEqual(await ask(person), []);
@@ -112,7 +112,7 @@ test('Redis frozen for half a minute signs nobody out', async () => {
   await new Client().signIn(stack);
 });
 
-test('Redis killed and started again on what it wrote signs nobody out', async () => {
+test('Redis killed and restarted with its file signs no user out', async () => {
   const person = new Client();
   await person.signIn(stack);
   const cookie = person.sessionCookie(stack);

@@ -57,7 +57,7 @@ test('a collector that asks is shown a certificate', async (t) => {
   await arrive(collector, 'session-svc');
 });
 
-test('a collector of another authority gets nothing, and nobody waits for it', async (t) => {
+test('a collector of another authority gets nothing, and no request waits for it', async (t) => {
   const collector = await startCollector(shown);
   t.after(() => collector.stop());
   const stack = await signedIn(t, collector, { OTEL_EXPORTER_OTLP_CERTIFICATE: stranger.authority });

@@ -40,7 +40,7 @@ test('nothing known to be dangerous is in the workflow, and what is gets noticed
   assert.ok(judge(text.replaceAll('persist-credentials: false', 'fetch-depth: 1')).includes('artipacked'));
 });
 
-test('every action is pinned by commit, with its version beside it, and one action has one pin', () => {
+test('every action is pinned by commit, with its version in a comment, and one action has one pin', () => {
   const uses = [...text.matchAll(/uses: (\S+?)@(\S+)(.*)$/gm)];
   assert.ok(uses.length > 10);
   const pins = new Map();

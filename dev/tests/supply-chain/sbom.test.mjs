@@ -63,7 +63,7 @@ test('npm packages are those of the lock files that are no tools of development'
   }
 });
 
-test('nothing in a bill tells of the machine, and each component has a licence', () => {
+test('no bill names the machine, and each component has a licence', () => {
   for (const name of BILLS) {
     const text = readFileSync(file(name), 'utf8');
     assert.ok(!text.includes(`${ROOT}`) && !text.includes(tmpdir()), name);

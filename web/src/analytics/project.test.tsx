@@ -26,7 +26,7 @@ test("is off until a profile says otherwise, and off again with the profile", ()
 });
 
 test.each(["doNotTrack", "globalPrivacyControl"])(
-  "%s is an answer to a question nobody asks then",
+  "%s counts as a refusal, so the page does not ask",
   (name) => {
     vi.stubGlobal("navigator", { [name]: name === "doNotTrack" ? "1" : true });
     render(<Shown />);

@@ -18,7 +18,7 @@ test("the reason is read out of ErrorInfo", () => {
 });
 
 test.each([undefined, "", "%%%", "AAAA", details("type.googleapis.com/google.rpc.RetryInfo", "ERR_X")])(
-  "no reason is made up for %s",
+  "gives no reason for %s",
   (header) => {
     expect(reasonOf(header)).toBe("");
   },
@@ -29,7 +29,7 @@ test("a failure knows whether it may pass and what to quote", () => {
   expect(failure).toMatchObject({ transient: true, missingSession: false, requestId: "abc" });
 });
 
-test("a lost session is told by its reason, not by its status", () => {
+test("recognises a lost session by its reason, not by its status", () => {
   const metadata = { "grpc-status-details-bin": details(ERROR_INFO, "ERR_MISSING_SESSION") };
   expect(toRpcFailure({ code: 5, message: "", metadata }).missingSession).toBe(true);
   expect(toRpcFailure({ code: 5, message: "", metadata: {} }).missingSession).toBe(false);

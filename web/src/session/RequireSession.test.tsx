@@ -22,7 +22,7 @@ function show(...answers: Parameters<typeof profileServer>) {
   return { server, store, navigate, view };
 }
 
-test("shows its children to somebody who is signed in", async () => {
+test("shows its children to a signed-in user", async () => {
   const { navigate } = show(ok);
   expect(screen.getByText("loading")).toBeTruthy();
   await screen.findByText("the page");

@@ -50,7 +50,7 @@ test.each(ways)(
   },
 );
 
-test("a store that knows somebody already gives no server's page a name", async () => {
+test("a page of a server shows no name, even if the store knows a user", async () => {
   const store = createSessionStore({ fetch: async () => Response.json({ sub: "ada" }) });
   await store.check();
   const html = renderToString(

@@ -77,7 +77,7 @@ describe("the session store", () => {
     stop();
   });
 
-  test("stops asking when nobody listens any more", async () => {
+  test("stops asking when no listener remains", async () => {
     const { server, store, stop } = started(down);
     await store.check();
     stop();
@@ -92,7 +92,7 @@ describe("the session store", () => {
     stop();
   });
 
-  test("tells a session that ended from never having had one", async () => {
+  test("distinguishes an ended session from no session", async () => {
     const { server, store, stop } = started(ok);
     await store.check();
     server.answer(signedOut);
@@ -101,7 +101,7 @@ describe("the session store", () => {
     stop();
   });
 
-  test("asks again after its session ended: when the tab is looked at, and when another tab finds somebody signed in", async () => {
+  test("asks again after its session ended: when the tab gets visible, and when another tab finds a signed-in user", async () => {
     const { server, store, stop } = started(ok, signedOut, signedOut, ok);
     await store.check();
     await store.check();

@@ -100,7 +100,7 @@ test("a status that cannot be read says nothing and is asked again", async () =>
   expect(page.asked.length).toBeGreaterThan(before);
 });
 
-test("an end that no use puts off is told apart", async () => {
+test("distinguishes an end that no use can extend", async () => {
   const page = await show(50);
   expect(said()).toBe("50 left");
   page.set(30, 30);

@@ -43,7 +43,7 @@ function showRead(theftAtMs?: number) {
 const notice = () => screen.queryByRole("heading", { level: 2, name: say.title });
 const dismiss = () => act(() => screen.getByRole("button", { name: say.dismiss }).click());
 
-test("a copy of another session's cookie is told: when it was, what it means, and a way on", () => {
+test("reports a copy of another session's cookie: its time, its meaning, and the next step", () => {
   showRead(AT);
   expect(notice()).toBeTruthy();
   const said = screen.getByRole("status").textContent;
@@ -57,7 +57,7 @@ test("a session with nothing to tell says nothing", () => {
   expect(screen.queryByRole("status")).toBeNull();
 });
 
-test("the notice asks for nothing of its own, and comes when the guard has read the session", async () => {
+test("the notice sends no request, and appears after the guard has read the session", async () => {
   const client = new QueryClient();
   show(client);
   expect(client.isFetching()).toBe(0);
@@ -75,7 +75,7 @@ test("the focus is left alone until it is dismissed, and then goes to the page's
   expect(document.activeElement).toBe(screen.getByRole("heading", { level: 1 }));
 });
 
-test("what was dismissed stays away on every page; the next theft is told again", () => {
+test("a dismissed notice stays away on every page; the next theft shows a new one", () => {
   const first = showRead(AT);
   dismiss();
   first.unmount();

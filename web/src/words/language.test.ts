@@ -56,7 +56,7 @@ test.each(others)("every text is there in $language, and none was left in Englis
   }
 });
 
-test("whatever can end a session that somebody is looking at is said in words", () => {
+test("every cause that can end an open session has a text", () => {
   const unsaid = new Set([Cause.UNSPECIFIED, Cause.ABANDONED, Cause.OTHER]);
   const causes = Object.values(Cause).filter((cause) => typeof cause === "number" && !unsaid.has(cause));
   const codes = causes.map((cause) => Cause[cause as Cause].toLowerCase());

@@ -1,8 +1,8 @@
-# What the scripts beside this one share. Addresses are HOST:PORT; the defaults are the folders of the pod.
+# Functions that the other scripts share. Addresses are HOST:PORT; the defaults are the folders of the pod.
 umask 077
 : "${SETTINGS:=/etc/redis/settings}" "${USERS:=/etc/redis/users}" "${TLS:=/etc/redis/tls}" "${DATA:=/data}" "${RUN:=/run/redis}"
 
-# What runs as the first process of a container is told to stop by signals it asks for.
+# The first process of a container receives only the stop signals that it traps.
 trap 'exit 0' TERM INT
 
 say() { echo "$*" >&2; }
@@ -10,11 +10,11 @@ say() { echo "$*" >&2; }
 host() { echo "${1%:*}"; }
 port() { echo "${1##*:}"; }
 
-# The password that this pod itself uses for a user: the first of the file. All of the file are accepted.
+# The password that this pod uses for a user: the first in its file. Redis accepts all passwords of the file.
 password() { read -r first < "$1" || [ -n "$first" ]; echo "$first"; }
 
-# ask ADDRESS USER PASSWORD WORD…: what a server answers, within three seconds. KILL, for what a script that is being stopped does not hear
-# (TERM), its children do not hear either, and busybox's timeout does not see to it.
+# ask ADDRESS USER PASSWORD WORD…: the answer of a server, within three seconds. KILL, because children inherit the
+# ignored TERM of a script that is being stopped, and busybox's timeout does not reset it.
 ask() {
   at=$1 user=$2 secret=$3
   shift 3
@@ -22,14 +22,14 @@ ask() {
     --key "$TLS/tls.key" --user "$user" --no-auth-warning "$@" 2>/dev/null
 }
 
-# The same as the administrator.
+# Asks as the administrator.
 administer() {
   place=$1
   shift
   ask "$place" administrator "$(password "$USERS/administrator")" "$@"
 }
 
-# The users of a template with their passwords, one a line, as an ACL file wants them.
+# The users of a template with their passwords, one on each line, in the format of an ACL file.
 users() {
   while read -r line; do
     case $line in user\ *) ;; *) continue ;; esac
@@ -47,17 +47,17 @@ users() {
   done < "$1"
 }
 
-# Keeps the administrator's password that the server was given: the file of the Secret may be a newer one.
+# Keeps the administrator's password that the server uses: the Secret may already have a newer one.
 keep_administrator() { cat "$USERS/administrator" > "$RUN/administrator"; }
 
-# Files of the certificate, as settings.
+# Settings for the files of the certificate.
 certificate() {
   echo "tls-cert-file $TLS/tls.crt"
   echo "tls-key-file $TLS/tls.key"
   echo "tls-ca-cert-file $TLS/ca.crt"
 }
 
-# The master by the word of more than half of the Sentinels; nothing without a majority.
+# The master that more than half of the Sentinels name; empty without a majority.
 named_master() {
   answers=
   count=0

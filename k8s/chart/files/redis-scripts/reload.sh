@@ -1,8 +1,8 @@
-# Runs beside Redis (`reload.sh redis`) or beside a Sentinel (`reload.sh sentinel`) and makes it use changed certificates and passwords.
-# Connections in use stay. A Sentinel reads files only at its start: this script ends it, and start-sentinel.sh starts it again, one after
-# another and only while the others have answered for a while.
+# Runs next to Redis (`reload.sh redis`) or a Sentinel (`reload.sh sentinel`) and lets it use changed certificates and
+# passwords. Open connections stay. A Sentinel reads files only at its start: this script ends it, and
+# start-sentinel.sh starts it again. This happens to one Sentinel at a time, while the others answer steadily.
 #
-#   SELF       the server beside it, HOST:PORT, as the others reach it
+#   SELF       its own server, HOST:PORT, as the others reach it
 #   SENTINELS  all Sentinels
 . "${0%/*}/common.sh"
 : "${EVERY_SECONDS:=5}" "${TURN_SECONDS:=20}" "${FOLLOW_EVERY:=6}" "${PATIENCE:=120}"
@@ -12,7 +12,7 @@ pause() { sleep "$1" & wait $!; }
 certificates_seen() { cat "$TLS/tls.crt" "$TLS/tls.key" "$TLS/ca.crt" | sha256sum; }
 passwords_seen() { cat "$USERS"/* | sha256sum; }
 
-# As the administrator at the server beside it, by the password it was given before or by the new one.
+# Asks its own server as the administrator, with the old or the new password.
 here() {
   for file in "$RUN/administrator" "$USERS/administrator"; do
     while read -r secret || [ -n "$secret" ]; do
@@ -25,12 +25,12 @@ here() {
   return 1
 }
 
-# Redis reads the files again although their names are the same.
+# Redis reads the files again, even if their names are the same.
 reload_certificates() {
   [ "$(here config set tls-cert-file "$TLS/tls.crt" tls-key-file "$TLS/tls.key" tls-ca-cert-file "$TLS/ca.crt")" = OK ]
 }
 
-# One user after another, each at once: unlike ACL LOAD that ends no connection. The file is for the next start.
+# Sets one user after another: unlike ACL LOAD, this ends no connection. The file is for the next start.
 reload_passwords() (
   set -f # patterns of keys are not names of files
   users "$SETTINGS/users.acl" > "$RUN/users.acl.new" || return 1
@@ -55,13 +55,14 @@ reload_redis() {
   fi
 }
 
-# Whether a Sentinel has run for as long as a turn, so that everybody has heard it again. Sentinels get changed files at different times.
+# Whether a Sentinel has run for a whole turn, so that all others have seen it again. Sentinels get changed files at
+# different times.
 is_steady() {
   up=$(ask "$1" probe probe info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p')
   [ "${up:-0}" -ge "$TURN_SECONDS" ]
 }
 
-# One that is gone for good does not keep the others' certificates from being renewed.
+# A Sentinel that stays away must not keep the others from loading their certificates.
 reload_sentinel() {
   [ "$certificates$passwords" != "$new_certificates$new_passwords" ] || return 0
   for sentinel in $SENTINELS; do
@@ -78,8 +79,8 @@ reload_sentinel() {
   certificates=$new_certificates passwords=$new_passwords tries=0
 }
 
-# A replica of a replica is not known to the Sentinels, and they leave it where it is: it is given to the master they name. That happens
-# when a master is replaced before all Sentinels know its replicas, in the first seconds of all.
+# Sentinels do not know a replica of a replica and leave it there, so this server follows the master that they name.
+# It happens if a master is replaced in its first seconds, before all Sentinels know its replicas.
 follow_master() {
   master=$(named_master)
   is=$(here role | { read -r word && read -r name && read -r number && echo "$word $name:$number"; })

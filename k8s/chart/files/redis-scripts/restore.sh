@@ -1,4 +1,4 @@
-# Keeps a backup from standard input for the next start of this server: it takes the place of what the server holds then.
+# Saves a backup from standard input. It replaces the data of this server at its next start.
 . "${0%/*}/common.sh"
 cat > "$DATA/restore.rdb.new" || exit 1
 if ! redis-check-rdb "$DATA/restore.rdb.new" >&2; then

@@ -1,15 +1,15 @@
-# Starts Redis as what the Sentinels say it is: the master, or a replica of it. Told to stop, a master hands over first.
+# Starts Redis as the master or a replica, as the Sentinels say. A master that has to stop hands over first.
 #
 #   SELF       this server, HOST:PORT, as the others reach it
 #   SERVERS    all servers
 #   SENTINELS  all Sentinels
 . "${0%/*}/common.sh"
-# How long a stop waits for another master: a look at Sentinels that are away takes up to 18 s more, and the pod has 60. A failover that
-# is not done after failover-timeout (10 s) has failed.
+# How long a stop waits for another master. Asking unreachable Sentinels takes up to 18 s more, and the pod has 60 s.
+# A failover that takes longer than failover-timeout (10 s) has failed.
 : "${HAND_OVER_SECONDS:=30}" "${FAILOVER_SECONDS:=12}"
 
-# Whether this disk is new while another server has sessions. A master that came back empty would empty its replicas too: it does not
-# come back, and the Sentinels choose another.
+# Whether this disk is new while another server has sessions. An empty master would empty its replicas too: it does
+# not start, and the Sentinels choose another.
 would_empty_the_others() {
   [ ! -e "$DATA/appendonlydir" ] || return 1
   for other in $SERVERS; do
@@ -45,7 +45,7 @@ keep_administrator
   [ "$master" = "$SELF" ] || echo "replicaof $(host "$master") $(port "$master")"
 } > "$RUN/redis.conf"
 
-# A backup that restore.sh has kept takes the place of the append-only file, as its first part.
+# A backup from restore.sh replaces the append-only file, as its first part.
 if [ -e "$DATA/restore.rdb" ]; then
   rm -rf "$DATA/restored" && mkdir "$DATA/restored" && mv "$DATA/restore.rdb" "$DATA/restored/appendonly.aof.1.base.rdb" || exit 1
   echo "file appendonly.aof.1.base.rdb seq 1 type b" > "$DATA/restored/appendonly.aof.manifest"
@@ -53,17 +53,17 @@ if [ -e "$DATA/restore.rdb" ]; then
   say "starts with the backup"
 fi
 
-# Whether a Sentinel acts on what it is asked: one that stood still for two seconds (its host, a name server) acts on nothing for
-# half a minute, says OK all the same, and everybody leaves the master alone meanwhile (Redis, "TILT mode").
+# Whether a Sentinel acts on requests. One that paused for two seconds (its host, a name server) does not act for half
+# a minute but still answers OK (Redis, "TILT mode").
 acts() { administer "$1" info sentinel | grep -q "^sentinel_tilt:0"; }
 
-# A planned failover takes a second; one that Sentinels have to notice takes several. A Sentinel that does not know the replicas yet, or
-# is at another failover, refuses: it is asked again.
+# A planned failover takes a second; one that Sentinels have to detect takes several. A Sentinel refuses if it does
+# not know the replicas yet or is at another failover: this server asks again.
 hand_over() {
   end=$(($(date +%s) + HAND_OVER_SECONDS))
   again=0
   while now=$(date +%s) && [ "$now" -lt "$end" ] && [ "$(named_master)" = "$SELF" ]; do
-    # Asked again where nothing came of it: a Sentinel that was itself replaced has forgotten what it had begun.
+    # Asks again if nothing happened: a Sentinel that was replaced has lost its failover.
     if [ "$now" -ge "$again" ]; then
       for sentinel in $SENTINELS; do
         acts "$sentinel" || continue

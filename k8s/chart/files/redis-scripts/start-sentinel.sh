@@ -1,12 +1,12 @@
-# Starts a Sentinel with what it knew before (its own file on $DATA), and with the settings, users and passwords of today. A Sentinel reads
-# files only at its start. When reload.sh ends it for changed files, it starts again here: the kubelet would count a restart of the
-# container, and after several rotations wait longer before each.
+# Starts a Sentinel with its saved state (its own file on $DATA) and the current settings, users and passwords. A
+# Sentinel reads files only at its start. After reload.sh ends it for changed files, this script starts it again: the
+# kubelet would count each restart of the container and wait longer before the next.
 #
 #   SELF     this Sentinel, HOST:PORT, as the others reach it
 #   SERVERS  all servers of Redis; the first is the first master
 . "${0%/*}/common.sh"
 
-# What a Sentinel learns by itself: whom it monitors, who the others are, what it voted for.
+# The state that a Sentinel learns: the master it monitors, the other Sentinels, its votes.
 learned() {
   [ -f "$DATA/sentinel.conf" ] || return 0
   while read -r line; do
@@ -17,7 +17,7 @@ learned() {
   done < "$DATA/sentinel.conf"
 }
 
-# The server that calls itself master; where none does, nothing has begun yet and the first one becomes it.
+# The server that reports to be master; without one, this is the first start and the first server becomes master.
 first_master() {
   for server in $SERVERS; do
     [ "$(role "$server")" != master ] || { echo "$server"; return; }
@@ -60,7 +60,7 @@ while write_settings; do
   trap stop TERM INT
   redis-server "$DATA/sentinel.conf" --sentinel &
   sentinel=$!
-  [ -z "$stopping" ] || kill -TERM "$sentinel" # the signal came before its id was known
+  [ -z "$stopping" ] || kill -TERM "$sentinel" # the signal came before the process ID was known
   wait "$sentinel"
   ended=$?
   [ -z "$stopping" ] || { wait "$sentinel"; exit 0; }

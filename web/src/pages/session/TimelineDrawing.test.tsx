@@ -10,13 +10,13 @@ function rows(...names: MarkName[]): HTMLElement[] {
   return screen.getAllByRole("listitem");
 }
 
-test("a session that is bound to its device tells since when and what that is good for", () => {
+test("a device-bound session shows since when it is bound and what the binding does", () => {
   const [started, bound] = rows("started", "bound");
   expect(started?.textContent).toBe(`${words.session.started}3 minutes ago`);
   expect(bound?.textContent).toBe(`${words.session.bound}3 minutes ago${words.session.boundDetail}`);
 });
 
-test("one that is not says nothing of devices", () => {
+test("an unbound session does not mention devices", () => {
   rows("started", "absolute");
   expect(screen.queryByText(words.session.boundDetail)).toBeNull();
 });

@@ -9,7 +9,7 @@ import { EndedRow, SessionRow } from "./SessionRow";
 const NOTHING_SHARED = { browser: "", system: "", address: "" };
 const CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/156.0.0.0 Safari/537.36";
 
-test("a session that cannot be read is told as such and can be ended", () => {
+test("an unreadable session is shown as such and can be ended", () => {
   const session = create(SessionSchema, {
     handle: "0".repeat(32),
     state: State.UNREADABLE,
