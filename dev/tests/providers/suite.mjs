@@ -7,8 +7,8 @@
 //   exceptions                failing steps: {offered: 'why not'} or {fault: 'whose', symptom: /error/, says};
 //                             {offered} without a symptom is a step that passes without the provider's help
 //   start({edgeUrl, registration, client, account, accessTokenSecs})
-//     → {origin, answer(page, person) → {url, …} | undefined, rotateKeys(), stop(), log()}, also client and account
-//       if they differ, and asksWho(page, person) if its sign-in page has no field named password or login
+//     → {origin, answer(page, person) → {url, …} | undefined, rotateKeys(), stop(), log()}, also client and
+//       account if they differ, and asksWho(page, person) if its sign-in page has no field named password or login
 // }
 // The suite runs a step with an exception too, and fails if it works after all, so that the table stays true.
 import assert from 'node:assert/strict';
