@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 
 import { ACCOUNTS } from './idp/lib/accounts.mjs';
+import { endOnErrors } from './lib/build.mjs';
 import { writeSecrets } from './lib/cluster-secrets.mjs';
 
 const OVERLAY = fileURLToPath(new URL('../k8s/overlays/dev', import.meta.url));
@@ -34,15 +35,11 @@ function forward() {
   for (const { email, password } of ACCOUNTS) say(`  ${email} / ${password}`);
 }
 
-try {
-  writeSecrets(join(OVERLAY, 'secrets'));
-  if (values.render) kubectl('kustomize', OVERLAY);
-  else if (!values.secrets) {
-    kubectl('apply', '-k', OVERLAY);
-    for (const [namespace, name] of WORKLOADS) kubectl('-n', namespace, 'rollout', 'status', name, `--timeout=${WAIT}`);
-    forward();
-  }
-} catch (error) {
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
+endOnErrors();
+writeSecrets(join(OVERLAY, 'secrets'));
+if (values.render) kubectl('kustomize', OVERLAY);
+else if (!values.secrets) {
+  kubectl('apply', '-k', OVERLAY);
+  for (const [namespace, name] of WORKLOADS) kubectl('-n', namespace, 'rollout', 'status', name, `--timeout=${WAIT}`);
+  forward();
 }

@@ -9,6 +9,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
+import { endOnErrors } from './lib/build.mjs';
 import { ROOT } from './stack.mjs';
 
 const HEAD = `# Conformance of the relying party
@@ -72,10 +73,6 @@ function conformanceTable() {
   return `${HEAD}\n${count}\n${parts.join('\n')}`;
 }
 
-try {
-  const text = conformanceTable();
-  if (!process.argv.includes('--check')) process.stdout.write(text);
-} catch (error) {
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
-}
+endOnErrors();
+const text = conformanceTable();
+if (!process.argv.includes('--check')) process.stdout.write(text);

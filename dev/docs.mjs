@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { checkSite } from './docs/lib/check.mjs';
 import { documents, pageOf } from './docs/lib/pages.mjs';
 import { serveSite } from './docs/lib/serve.mjs';
-import { installPackages, Problem, run } from './lib/build.mjs';
+import { endOnErrors, installPackages, Problem, run } from './lib/build.mjs';
 import { ROOT } from './stack.mjs';
 
 const SOURCE = join(ROOT, 'dev/docs/.pages'); // pages become modules, which import packages from dev/docs
@@ -29,17 +29,13 @@ function gather() {
   cpSync(join(ROOT, 'web/public/favicon.svg'), join(SOURCE, 'public/favicon.svg'));
 }
 
-try {
-  await installPackages('dev/docs', say);
-  gather();
-  const told = await run('npx', ['--no-install', 'vitepress', 'build', '.'], { cwd: join(ROOT, 'dev/docs'), quiet: true });
-  const unknown = [...told.matchAll(/The language '(\S+)' is not loaded/g)].map(([, name]) => name);
-  if (unknown.length > 0) throw new Problem(`the site cannot colour blocks in these languages: ${[...new Set(unknown)].join(', ')}`);
-  const { pages, faults } = checkSite(SITE);
-  if (faults.length > 0) throw new Problem(faults.join('\n'));
-  process.stdout.write(`target/docs: ${pages} pages\n`);
-  if (process.argv.includes('--serve')) process.stdout.write(`${(await serveSite(SITE, 8000)).url}\n`);
-} catch (error) {
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
-}
+endOnErrors();
+await installPackages('dev/docs', say);
+gather();
+const told = await run('npx', ['--no-install', 'vitepress', 'build', '.'], { cwd: join(ROOT, 'dev/docs'), quiet: true });
+const unknown = [...told.matchAll(/The language '(\S+)' is not loaded/g)].map(([, name]) => name);
+if (unknown.length > 0) throw new Problem(`the site cannot colour blocks in these languages: ${[...new Set(unknown)].join(', ')}`);
+const { pages, faults } = checkSite(SITE);
+if (faults.length > 0) throw new Problem(faults.join('\n'));
+process.stdout.write(`target/docs: ${pages} pages\n`);
+if (process.argv.includes('--serve')) process.stdout.write(`${(await serveSite(SITE, 8000)).url}\n`);

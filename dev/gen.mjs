@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { writePage } from '../bench/page/page.mjs';
 import { makeChart } from './chart.mjs';
-import { buildServices, cargoBuild, installPackages, Problem, run } from './lib/build.mjs';
+import { buildServices, cargoBuild, endOnErrors, installPackages, Problem, run } from './lib/build.mjs';
 import { MADE, writeMonitoring } from './monitoring.mjs';
 import { binary, ROOT } from './stack.mjs';
 
@@ -37,30 +37,26 @@ function settingsTables() {
   writeFileSync(file, `${text.slice(0, begin)}${BEGIN}\n\n${tables.join('\n')}\n${text.slice(end)}`);
 }
 
-try {
-  const before = snapshot();
-  say('proto: Rust');
-  for (const example of ['gen', 'gen_ext_authz']) {
-    await cargoBuild(['--example', example]);
-    await run(join(binary('examples'), example), []);
-  }
-  say('proto: TypeScript');
-  await installPackages('web', say);
-  await run('npm', ['run', '--silent', 'gen'], { cwd: join(ROOT, 'web') });
-  say('docs: performance');
-  writePage();
-  say('docs, k8s: metrics, objectives, dashboard');
-  await writeMonitoring(say);
-  say('docs: settings');
-  await buildServices(say);
-  settingsTables();
-  say('k8s: the Helm chart');
-  await makeChart(say);
-  const after = snapshot();
-  const changed = [...new Set([...before.keys(), ...after.keys()])].filter((name) => before.get(name) !== after.get(name));
-  if (check && changed.length > 0) throw new Problem(`generated files were out of date (now written, commit them):\n  ${changed.join('\n  ')}`);
-  say(changed.length > 0 ? `written: ${changed.join(', ')}` : 'nothing changed');
-} catch (error) {
-  process.stderr.write(`${error.message}\n`);
-  process.exit(1);
+endOnErrors();
+const before = snapshot();
+say('proto: Rust');
+for (const example of ['gen', 'gen_ext_authz']) {
+  await cargoBuild(['--example', example]);
+  await run(join(binary('examples'), example), []);
 }
+say('proto: TypeScript');
+await installPackages('web', say);
+await run('npm', ['run', '--silent', 'gen'], { cwd: join(ROOT, 'web') });
+say('docs: performance');
+writePage();
+say('docs, k8s: metrics, objectives, dashboard');
+await writeMonitoring(say);
+say('docs: settings');
+await buildServices(say);
+settingsTables();
+say('k8s: the Helm chart');
+await makeChart(say);
+const after = snapshot();
+const changed = [...new Set([...before.keys(), ...after.keys()])].filter((name) => before.get(name) !== after.get(name));
+if (check && changed.length > 0) throw new Problem(`generated files were out of date (now written, commit them):\n  ${changed.join('\n  ')}`);
+say(changed.length > 0 ? `written: ${changed.join(', ')}` : 'nothing changed');

@@ -16,7 +16,7 @@ import { IMAGES, imageName } from './images/names.mjs';
 import { isStatic } from './images/elf.mjs';
 import { buildNodeImage } from './images/node.mjs';
 import { sourceEpoch, sourceRevision } from './images/source.mjs';
-import { buildWeb, checkTools, installPackages, Problem, run } from './lib/build.mjs';
+import { buildWeb, checkTools, endOnErrors, installPackages, Problem, run } from './lib/build.mjs';
 import { buildImage, builderPlatform, findBuilder, inspectImage } from './lib/containers.mjs';
 import { ROOT } from './stack.mjs';
 
@@ -82,27 +82,23 @@ async function onThisMachine() {
   return { contexts, args: wanted.includes('dev-idp') ? { NODE_IMAGE: await buildNodeImage() } : {} };
 }
 
-try {
-  const unknown = wanted.filter((name) => !IMAGES.includes(name));
-  if (unknown.length > 0) throw new Problem(`unknown images ${unknown.join(', ')}; there are ${IMAGES.join(', ')}`);
-  if (!findBuilder()) throw new Problem('make images needs podman, buildah or docker (Debian: apt-get install podman)');
-  if (!values.default) checkTools();
-  const { contexts, args } = values.default ? { contexts: {}, args: {} } : await onThisMachine();
-  const revision = sourceRevision();
-  const built = [];
-  for (const name of wanted) {
-    const tag = imageName(name);
-    say(`image ${tag}`);
-    await buildImage({
-      file: 'Containerfile', context: '.', target: name, tag, contexts, epoch: sourceEpoch(), quiet: true,
-      args: { ...args, ...builderPlatform() }, labels: revision && { 'org.opencontainers.image.revision': revision },
-      cache: values.default, // a cache might hold an earlier replacement of a stage
-      platform: name === 'dev-idp' && !values.default ? undefined : `linux/${values.arch}`,
-    });
-    built.push(await inspectImage(tag));
-  }
-  for (const image of built) process.stdout.write(`${JSON.stringify(image)}\n`);
-} catch (error) {
-  process.stderr.write(`${error.message}\n`);
-  process.exit(1);
+endOnErrors();
+const unknown = wanted.filter((name) => !IMAGES.includes(name));
+if (unknown.length > 0) throw new Problem(`unknown images ${unknown.join(', ')}; there are ${IMAGES.join(', ')}`);
+if (!findBuilder()) throw new Problem('make images needs podman, buildah or docker (Debian: apt-get install podman)');
+if (!values.default) checkTools();
+const { contexts, args } = values.default ? { contexts: {}, args: {} } : await onThisMachine();
+const revision = sourceRevision();
+const built = [];
+for (const name of wanted) {
+  const tag = imageName(name);
+  say(`image ${tag}`);
+  await buildImage({
+    file: 'Containerfile', context: '.', target: name, tag, contexts, epoch: sourceEpoch(), quiet: true,
+    args: { ...args, ...builderPlatform() }, labels: revision && { 'org.opencontainers.image.revision': revision },
+    cache: values.default, // a cache might hold an earlier replacement of a stage
+    platform: name === 'dev-idp' && !values.default ? undefined : `linux/${values.arch}`,
+  });
+  built.push(await inspectImage(tag));
 }
+for (const image of built) process.stdout.write(`${JSON.stringify(image)}\n`);

@@ -76,6 +76,7 @@ const OTHERS = [
   ['dependencies: advisories, bans, licences, sources', dependencies],
   ['dependencies: advisories of npm', npmAdvisories],
   ['dependencies that nothing uses', unusedDependencies],
+  ['prose: plain words, lines of 120 columns, subjects of 72', () => passes(process.execPath, ['dev/prose.mjs'])],
   ['conformance: every requirement has a test or a reason', () => passes(process.execPath, ['dev/conformance.mjs', '--check'])],
   ['web: lint and types', () => passes('npm', ['run', '--silent', 'lint'], { cwd: web })],
   ['proto: buf lint', () => passes('npm', ['run', '--silent', 'lint:proto'], { cwd: web })],

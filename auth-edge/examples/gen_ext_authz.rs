@@ -1,4 +1,4 @@
-//! Writes `auth-edge/src/gateway/ext_authz/gen` from `auth-edge/proto`. `make gen` runs it; `make lint` fails when the result differs.
+//! Writes `auth-edge/src/gateway/ext_authz/gen` from `auth-edge/proto`. `make gen` runs it; `make lint` compares.
 
 use std::path::Path;
 

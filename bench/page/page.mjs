@@ -3,6 +3,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { wrapped } from '../../dev/lib/wrap.mjs';
 import { ROOT } from '../../dev/stack.mjs';
 import { growthChart, latencyChart } from './charts.mjs';
 import { judged } from './judge.mjs';
@@ -83,6 +84,6 @@ export function writePage(trial) {
     return file;
   }
   const record = JSON.parse(readFileSync(source, 'utf8'));
-  writeFileSync(file, page(record));
+  writeFileSync(file, wrapped(page(record)));
   return file;
 }

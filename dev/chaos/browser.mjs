@@ -51,14 +51,20 @@ export class Browser {
   }
 
   /** Sends one request; returns the event with the parts of the response to judge. */
-  async ask(kind, edge, path, { method = 'GET', headers = {}, body, about = () => ({}), session = this.session } = {}) {
-    const event = { type: 'request', kind, edge, who: this.account.sub, browser: this.name, session, begin: now() };
-    try {
+  ask(kind, edge, path, { method = 'GET', headers = {}, body, about = () => ({}), session = this.session } = {}) {
+    return this.record({ kind, edge, session }, async (event) => {
       const answer = await this.client.fetch(this.url + path, { method, body, agent: this.agents[edge], headers: { accept: 'application/json', ...headers } });
-      Object.assign(event, { status: answer.status, ...judged(answer), ...about(answer) });
-      event.set = this.cookieIn(answer);
+      Object.assign(event, { status: answer.status, ...judged(answer), ...about(answer), set: this.cookieIn(answer) });
+    });
+  }
+
+  /** Records a request: `send` completes its event. */
+  async record(known, send) {
+    const event = { type: 'request', who: this.account.sub, browser: this.name, session: this.session, begin: now(), ...known };
+    try {
+      await send(event);
     } catch (error) {
-      Object.assign(event, { status: 0, error: error.code ?? error.message });
+      Object.assign(event, { status: 0, error: error.code ?? error.message.split('\n')[0].slice(0, 200) });
     }
     event.end = now();
     return this.history.add(event);
@@ -103,9 +109,8 @@ export class Browser {
 
   /** Signs in as a person new to the provider and calls `onReturn` on return. Replaces an existing session. */
   async signIn(edge, onReturn = () => {}) {
-    const event = { type: 'request', kind: 'sign-in', edge, who: this.account.sub, browser: this.name, session: this.session, begin: now() };
     this.client.jars.delete(this.world.stack.issuer);
-    try {
+    return this.record({ kind: 'sign-in', edge }, async (event) => {
       this.client.agent = this.agents[edge];
       const callback = await this.client.authorize(this.world.stack, { account: this.account });
       event.returned = now();
@@ -114,17 +119,12 @@ export class Browser {
       const answer = await this.client.navigate(callback);
       Object.assign(event, { status: answer.status, ...judged(answer), set: this.cookieIn(answer) });
       if (this.session) this.had.set(this.session, this.client.sessionCookie(this.world.stack).join('='));
-    } catch (error) {
-      Object.assign(event, { status: 0, error: error.code ?? error.message.split('\n')[0].slice(0, 200) });
-    }
-    event.end = now();
-    return this.history.add(event);
+    });
   }
 
   /** Signs out at the provider alone, which then notifies the edge. */
-  async signOutAtProvider() {
-    const event = { type: 'request', kind: 'provider-sign-out', who: this.account.sub, browser: this.name, session: this.session, begin: now() };
-    try {
+  signOutAtProvider() {
+    return this.record({ kind: 'provider-sign-out' }, async (event) => {
       const page = await this.client.navigate(`${this.world.stack.issuer}/session/end`);
       event.status = page.status; // while the provider starts there is no form to send
       if (page.status === 200) {
@@ -132,11 +132,7 @@ export class Browser {
         const answer = await this.client.navigate(`${this.world.stack.issuer}/session/end/confirm`, { method: 'POST', body: new URLSearchParams({ xsrf, logout: 'yes' }) });
         event.status = answer.status;
       }
-    } catch (error) {
-      Object.assign(event, { status: 0, error: error.code ?? error.message });
-    }
-    event.end = now();
-    return this.history.add(event);
+    });
   }
 
   close() {

@@ -10,6 +10,9 @@ const MIN_NODE = [20, 19];
 
 export class Problem extends Error {}
 
+/** Ends a script at its first error, with the message alone. */
+export const endOnErrors = () => process.on('uncaughtException', (error) => { process.stderr.write(`${error.message}\n`); process.exit(1); });
+
 function has(command) {
   return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
 }

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ROOT } from '../stack.mjs';
+import { wrapped } from './wrap.mjs';
 
 const PAGE = join(ROOT, 'docs/providers.md');
 const BEGIN = '<!-- tables: made by `make providers` -->';
@@ -39,7 +40,7 @@ export function tablesAreCurrent(folder, { write = false } = {}) {
   const text = readFileSync(PAGE, 'utf8');
   const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];
   if (begin < 0 || end < begin) throw new Error(`docs/providers.md needs the lines ${BEGIN} and ${END}`);
-  const made = `${text.slice(0, begin)}${BEGIN}\n\n${tables(folder)}\n${text.slice(end)}`;
+  const made = `${text.slice(0, begin)}${BEGIN}\n\n${wrapped(tables(folder))}\n${text.slice(end)}`;
   if (made === text) return true;
   if (write) writeFileSync(PAGE, made);
   return false;

@@ -1,7 +1,7 @@
 //! What a service does with the session API, in Rust. docs/session-api.md explains each function.
 //!
 //! ```text
-//! export SESSION_SVC=http://127.0.0.1:50051        # https://… takes SESSION_CA, SESSION_CERT and SESSION_KEY, PEM files
+//! export SESSION_SVC=http://127.0.0.1:50051   # https://… takes SESSION_CA, SESSION_CERT and SESSION_KEY, PEM files
 //! cargo run -p session-proto --example session_api -- look-up HANDLE
 //! SESSION_ID=… cargo run -p session-proto --example session_api -- call-api URL SCOPE
 //! SESSION_ID=… cargo run -p session-proto --example session_api -- remember KEY VALUE

@@ -1,5 +1,5 @@
-//! The bounds we measure ourselves by: the same libraries with nothing of ours in between, one single-threaded runtime for
-//! each core as our services have.
+//! The bounds of the benchmarks: the same libraries without our code, on one single-threaded runtime for each core, as
+//! in our services.
 //!
 //! ```text
 //! bound json    127.0.0.1:8080 300                     bare axum: answers with 300 bytes of JSON

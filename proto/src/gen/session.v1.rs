@@ -158,7 +158,7 @@ pub struct Session {
     #[prost(string, tag = "4")]
     pub user: ::prost::alloc::string::String,
     /// Data that callers keep with the session: the text of a JSON object, byte for byte as given.
-    /// "{}" if there is none. Empty only with STATE_UNREADABLE.
+    /// "{}" without data. Empty only with STATE_UNREADABLE.
     #[prost(string, tag = "5")]
     pub attributes: ::prost::alloc::string::String,
     /// Scopes of the access token, space-separated (RFC 6749, section 3.3).

@@ -20,7 +20,7 @@ export function useSessionStore(): SessionStore {
 }
 
 export interface Session {
-  /** The signed-in person; null if there is none or the check is not done (`isLoading`, `error`). */
+  /** The signed-in user; null before the check ends and after a sign-out (`isLoading`, `error`). */
   user: User | null;
   /** Why the last check failed; `user` then keeps its earlier value. */
   error: SessionError | null;

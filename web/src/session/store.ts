@@ -16,7 +16,7 @@ import { joinTabs, type TabMessage, type Tabs } from "./tabs";
 export type Loss = "ended" | "signed-out";
 
 export interface SessionState {
-  /** The signed-in person; null if there is none or the check is not done. */
+  /** The signed-in user; null before the check ends and after a sign-out. */
   readonly user: User | null;
   /** Why the last check failed; null after a check with a valid response. */
   readonly error: SessionError | null;

@@ -23,7 +23,7 @@ export async function startProgram(name, command, args, { ready, ...options }) {
   return child;
 }
 
-/** Starts a provider in a new folder: `start({ folder, port, origin })` starts its program, and starts it again with new keys. */
+/** Starts a provider in a new folder. `start({ folder, port, origin })` starts its program, and again for new keys. */
 export async function startSite(name, start) {
   const folder = mkdtempSync(join(tmpdir(), `vestibule-${name}-`));
   const port = await freePort();

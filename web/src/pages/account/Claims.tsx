@@ -29,7 +29,7 @@ export function Claims({ user }: { user: User }) {
       {/* This region scrolls, so it must be reachable by keyboard. */}
       <div id={id} hidden={!shown}>
         {shown && (
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region without controls needs the focus to be scrolled by keys
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll a region only while it has the focus
           <pre className={styles.claims} tabIndex={0} dir="ltr">
             {text}
           </pre>

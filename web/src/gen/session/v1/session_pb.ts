@@ -58,7 +58,7 @@ export type Session = Message<"session.v1.Session"> & {
 
   /**
    * Data that callers keep with the session: the text of a JSON object, byte for byte as given.
-   * "{}" if there is none. Empty only with STATE_UNREADABLE.
+   * "{}" without data. Empty only with STATE_UNREADABLE.
    *
    * @generated from field: string attributes = 5;
    */
