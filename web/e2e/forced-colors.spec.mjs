@@ -33,11 +33,7 @@ for (const colorScheme of ["light", "dark"]) {
 
     const choice = (name) => page.locator("label", { has: page.getByRole("radio", { name }) });
     const backgroundOf = async (name) => (await styleOf(choice(name), "backgroundColor"))[0];
-    assert.notEqual(
-      await backgroundOf("System"),
-      await backgroundOf("Dark"),
-      "the chosen theme stands out",
-    );
+    assert.notEqual(await backgroundOf("System"), await backgroundOf("Dark"), "the chosen theme stands out");
     await page.getByRole("radio", { name: "System" }).focus();
     await page.keyboard.press("ArrowRight");
     const [style, width, color] = await styleOf(

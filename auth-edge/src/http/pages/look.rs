@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! - The style sheet is inline and allowed by its hash: a page needs no file from another replica and allows
-//! no other style sheet of the origin.
+//!   no other style sheet of the origin.
 //! - The edge reads the files once, at the start.
 //!
 //! Not supported: templates. A mistake in a style sheet cannot remove the request ID, the button or the

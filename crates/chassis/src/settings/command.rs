@@ -143,7 +143,8 @@ fn arguments(service: &Service, setting: &Setting) -> impl Iterator<Item = Arg> 
 fn argument(service: &Service, setting: &Setting) -> Arg {
     let default = match setting.default {
         "" => String::new(),
-        default => format!(" [default: {default}]"),
+        // A long list needs spaces to wrap.
+        default => format!(" [default: {}]", default.replace(',', ", ")),
     };
     let origin = format!("[env: {}]{default}", setting.name);
     let first_sentence = setting.help.split_inclusive(". ").next().unwrap_or_default();

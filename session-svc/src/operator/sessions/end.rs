@@ -25,6 +25,7 @@ pub(super) struct EndCommand {
 pub(super) fn command() -> Command {
     Command::new("end")
         .about("Ends one session, or all sessions of a user or of a provider session")
+        .override_usage("session-svc sessions end [OPTIONS] <--handle|--subject|--provider-sid>")
         .arg(
             argument("handle", "HANDLE", "Ends the session with this handle").conflicts_with_all([
                 "subject",
