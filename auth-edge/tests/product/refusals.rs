@@ -133,7 +133,7 @@ async fn a_login_that_cannot_begin_says_why() {
         assert_eq!(answer.status, 502);
         says(&record(&log, &answer), "login", "provider_issuer");
         assert!(
-            answer.body.contains("Tell the operator of this site"),
+            answer.body.contains("tell the operator of this site"),
             "{}",
             answer.body
         );

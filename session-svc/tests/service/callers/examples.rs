@@ -13,7 +13,7 @@ fn the_lists_of_the_manual_and_of_the_manifests_can_be_used() {
     let manifest = include_str!("../../../../k8s/components/mtls/callers.toml");
     let uncommented: String = manifest
         .lines()
-        .skip(1)
+        .skip_while(|line| line.starts_with('#'))
         .map(|line| format!("{}\n", line.trim_start_matches("# ")))
         .collect();
     for list in [list, manifest, &uncommented] {
