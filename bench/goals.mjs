@@ -8,14 +8,14 @@ export const GOALS = [
   {
     id: 'P1', work: 'signed-in request, session known to the edge', goal: '≤ 12 µs', bound: ['P1', 'bound'],
     checks: [{ row: 'P1', atMost: () => 12 }, { row: 'P1 check', atMost: () => 12 }],
-    why: 'a request takes 31,000 instructions (callgrind, user space). A quarter reads the session: an HMAC over the cookie, the look-up, the check of its times. A fifth parses and writes HTTP. Security headers, passing between layers, metrics and limits take a twentieth each. The bound pays the kernel’s part too.',
-    closes: 'on the same core only fewer allocations between layers, a twentieth. The goal in microseconds depends on the core; the ratio to the bound does not.',
+    why: 'a request takes 31,000 instructions: a quarter reads the session, a fifth parses and writes HTTP.',
+    closes: 'fewer allocations between layers, a twentieth.',
   },
   {
     id: 'P2', work: 'the same without the edge’s cache: edge, one gRPC call, Redis', goal: '≤ 1.0 × bound at 32 connections, ≤ 1.3 × at one', bound: ['P2', 'chain'],
     checks: [{ row: 'P2', atMost: (of) => of('chain') }, { row: 'P2 alone', atMost: (of) => 1.3 * of('chain alone') }],
-    why: 'the bound only moves bytes; here the programs decrypt and check a session. A read takes 66,000 instructions in session-svc (callgrind). A third decrypts it, half of that for its key and AES-GCM and half for its fields; a tenth writes the answer, a sixth is HTTP/2. The edge takes 65,000: a tenth decodes the answer, a tenth verifies the cookie. Concurrent reads share a call, which saves most of that ([batched reads](decisions/session-api.md#batches)).',
-    closes: 'keeping a key instead of deriving it for each session, a tenth of session-svc; and storing sessions in the format of the answer, a fifth, which would tie the store to the API.',
+    why: 'the bound only moves bytes; the programs also decrypt and check a session. Concurrent reads share a call ([batches](decisions/session-api.md#batches)).',
+    closes: 'a cached key, a tenth of session-svc, and stored sessions in the format of the answer, a fifth.',
   },
   {
     id: 'P3', work: 'guarded request passed on, access token attached', goal: '≤ 1.5 × nginx', bound: ['P3', 'nginx'],
@@ -49,8 +49,8 @@ export const GOALS = [
       ...['P8 bytes', 'P8 bytes of most'].map((row) => ({ row, atMost: () => 1300 })),
       ...['edge', 'session'].flatMap((name) => [{ row: `P8 ${name} at rest`, atMost: () => 25 }, { row: `P8 ${name} loaded`, atMost: () => 60 }]),
     ],
-    why: 'a session holds its ID token for the provider’s logout, and is in a list of its user and in one of its provider session. Lists share 65,536 sets. Each set is a key of its own, which costs much at a hundred thousand sessions and little at a million ([scaling](scaling.md)).',
-    closes: '`EDGE_STORE_ID_TOKEN=false`, if the provider’s logout needs no hint: 450 bytes less.',
+    why: 'a session holds its ID token and is in two lists, which cost less for each session at a million ([scaling](scaling.md)).',
+    closes: '`EDGE_STORE_ID_TOKEN=false`: 450 bytes less.',
   },
   {
     id: 'P9', work: 'growth: the added cost of P2 and of listing, from a hundredth of the sessions to all', goal: '≤ 15 % of P2; listing ≤ 1.15 ×',
@@ -58,7 +58,7 @@ export const GOALS = [
       ...[['Redis', 'P2'], ['embedded', 'P2 file']].map(([store, row]) => ({ row: `P9 more ${store}`, atMost: (of) => 0.15 * of(row) })),
       ...['list Redis', 'list embedded'].map((what) => ({ row: `P9 ${what}`, atMost: () => 1.15 })),
     ],
-    why: 'no operation iterates over all sessions. Cache misses of the processor grow: in the hash table of Redis, and in the embedded store’s tree, which gains a level for each factor of a hundred.',
+    why: 'no operation iterates over all sessions, but cache misses of the processor grow.',
     closes: 'no change of a program.',
   },
   {

@@ -34,7 +34,7 @@ async fn look_up(sessions: &SessionClient, handle: String) -> Result<(), Box<dyn
     let session = match sessions.get_session(GetSessionRequest { by }).await {
         Ok(answer) => answer.session.ok_or("an answer without a session")?,
         Err(error) if error.advice() == Advice::SignIn => {
-            println!("nobody is signed in: {}", error.reason.as_str_name());
+            println!("no user is signed in: {}", error.reason.as_str_name());
             return Ok(());
         }
         // For example ERR_SESSION_SERVICE_UNAVAILABLE: the state is unknown, so this is not "signed out".
@@ -103,7 +103,7 @@ async fn remember(sessions: &SessionClient, key: String, value: String) -> Resul
         match sessions.update_session(request).await {
             Ok(_) => break,
             Err(error) if error.advice() == Advice::ReadAgain => {
-                println!("changed by somebody else: once more")
+                println!("another caller changed the session: trying again")
             }
             Err(error) => return Err(error.into()),
         }
@@ -158,14 +158,14 @@ async fn watch(sessions: &SessionClient) {
     while let Some(item) = watch.next().await {
         match item {
             WatchItem::Connected if std::mem::take(&mut first) => {
-                println!("live: read what you need to know")
+                println!("live: read the sessions you need")
             }
             WatchItem::Connected => println!("live again"),
             WatchItem::Event(event) if event.kind() == Kind::Ended => {
                 println!("ended {} {}", event.handle, event.cause().as_str_name())
             }
-            WatchItem::Missed => println!("missed: read again what you remember"),
-            WatchItem::Lost(error) => println!("lost: do not trust what you remember ({error})"),
+            WatchItem::Missed => println!("missed: read cached sessions again"),
+            WatchItem::Lost(error) => println!("lost: do not trust cached sessions ({error})"),
             // Other events; how current the watch is; items of a watch per replica.
             WatchItem::Event(_) | WatchItem::Current(_) | WatchItem::Found | WatchItem::Gone => {}
         }
