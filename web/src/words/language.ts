@@ -1,13 +1,13 @@
 /** Which language the app speaks: the one the person chose, or the first of the browser's that there is. */
 
-/** The languages, each by its own name. Many machines lack fonts for some: those have their English name as well. */
+/** The languages, each by its own name. The font of the switch has the glyphs that many machines lack. */
 export const LANGUAGES = {
   en: "English",
-  ar: "العربية (Arabic)",
+  ar: "العربية",
   de: "Deutsch",
   es: "Español",
   fr: "Français",
-  ja: "日本語 (Japanese)",
+  ja: "日本語",
 } as const;
 
 export type Language = keyof typeof LANGUAGES;
