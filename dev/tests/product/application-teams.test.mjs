@@ -12,7 +12,7 @@ import { promisify } from 'node:util';
 import { ROOT, startStack } from '../../stack.mjs';
 
 const page = readFileSync(join(ROOT, 'docs/kubernetes/application-teams.md'), 'utf8');
-const commands = [...page.matchAll(/^```sh\n(curl .*)\n```$/gm)].map(([, command]) => command);
+const commands = [...page.matchAll(/^```sh\n(curl [^`]*)\n```$/gm)].map(([, command]) => command);
 const folder = mkdtempSync(join(tmpdir(), 'vestibule-teams-'));
 const seen = [];
 const application = http.createServer((request, response) => {

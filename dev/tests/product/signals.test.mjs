@@ -83,8 +83,9 @@ after(async () => {
 });
 
 test('a user who signs out at one is signed out at the other, in both directions, and no other user is', async () => {
-  for (const [one, other] of [[here, there], [there, here]]) {
-    const [theirs, same, somebodyElse] = [await one.signIn('alice'), await other.signIn('alice'), await other.signIn('bob')];
+  // Two users: an event also ends a session that the same user begins within its second.
+  for (const [one, other, user] of [[here, there, 'alice'], [there, here, 'dora']]) {
+    const [theirs, same, somebodyElse] = [await one.signIn(user), await other.signIn(user), await other.signIn('bob')];
     await one.signOut(theirs);
     await until(20_000, async () => !(await other.isThere(same)), () => 'the session at the other is over: not in time');
     assert.ok(await other.isThere(somebodyElse));
