@@ -88,7 +88,7 @@ static ADDRESSES: Topic = Topic {
             "SESSION_CALLERS",
             "",
             "FILE",
-            "TOML list of which caller may call which method. A [[caller]] table each: identity (\"spiffe://…\" or \"dns:NAME\", from the client's certificate) and rpcs (method names, or \"*\"). Needs SESSION_CLIENT_CA_FILE. Without the list, every client with a certificate of these authorities may call everything. Read again when it changes.",
+            "TOML list of which caller may call which method. Each caller has a [[caller]] table: identity (\"spiffe://…\" or \"dns:NAME\", from the client's certificate) and rpcs (method names, or \"*\"). Needs SESSION_CLIENT_CA_FILE. Without the list, every client with a certificate of these authorities may call everything. Read again when it changes.",
         ),
         setting(
             "SESSION_INSECURE",
@@ -138,13 +138,13 @@ static DURATIONS: Topic = Topic {
             "SESSION_ROLL_INTERVAL",
             "60",
             "SECONDS",
-            "Shortest time between two writes that extend a session; 0 writes at each use. At most a tenth of SESSION_ROLLING_DURATION counts.",
+            "Shortest time between two writes that extend a session; 0 writes at each use. The service uses at most a tenth of SESSION_ROLLING_DURATION.",
         ),
         setting(
             "SESSION_REVALIDATE_SECS",
             "0",
             "SECONDS",
-            "Refreshes the tokens of a session in use if they are older than this; 0 is off. The refresh runs in the background, even if no route needs a token. If the provider rejects it, because the account or session was closed there, the session ends. Cost: at most one refresh per session in use in that time. A session without a refresh token cannot be checked. With 0, sessions live to their own end.",
+            "Refreshes the tokens of a session in use if they are older than this; 0 is off. The refresh runs in the background, even if no route needs a token. If the provider rejects it, because the account or session was closed there, the session ends. The cost is at most one refresh in that time for each session in use. The service cannot check a session without a refresh token. With 0, the provider's rejection ends no session.",
         ),
     ],
 };

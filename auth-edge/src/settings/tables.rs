@@ -94,7 +94,7 @@ static COOKIES: Topic = Topic {
             "EDGE_COOKIE_NAME",
             "session",
             "NAME",
-            "Base name of the session cookie. The edge puts __Host- (https) or __Secure- (https with EDGE_COOKIE_DOMAIN) before it.",
+            "Base name of the session cookie. The edge adds the prefix __Host- (https) or __Secure- (https with EDGE_COOKIE_DOMAIN).",
         ),
         setting(
             "EDGE_COOKIE_DOMAIN",
@@ -112,13 +112,13 @@ static COOKIES: Topic = Topic {
             "EDGE_COOKIE_ROTATION",
             "0",
             "SECONDS",
-            "How often the edge replaces the session cookie of browsers without device binding. 120 to 86400, or 0 for never. If a copy of an older cookie is used, the session ends.",
+            "How often the edge replaces the session cookie of browsers without device binding. Allowed are 120 to 86400 seconds, or 0 for never. If a client sends a copy of an older cookie, the edge ends the session.",
         ),
         setting(
             "EDGE_DEVICE_BOUND",
             "offer",
             "MODE",
-            "Binds sessions to a key of the browser's device, so that copied cookies expire. off binds none. offer binds those of browsers that can, and accepts other browsers. require rejects other browsers. offer:900 and require:900 set the seconds between two proofs of the key: 10 to 3600, by default 600. Needs https and no EDGE_COOKIE_DOMAIN; otherwise offer has no effect.",
+            "Binds sessions to a key of the browser's device, so that copied cookies expire. off binds no session. offer binds a session if the browser can, and accepts other browsers. require rejects other browsers. offer:900 and require:900 set the seconds between two proofs of the key: 10 to 3600, by default 600. Needs https and no EDGE_COOKIE_DOMAIN; otherwise offer has no effect.",
         ),
     ],
 };
@@ -136,7 +136,7 @@ static SIGN_IN: Topic = Topic {
             "EDGE_LOGIN_PARAMETERS",
             "organization,invitation,login_hint,prompt,ui_locales,acr_values,max_age,screen_hint",
             "LIST",
-            "Query parameters of the login route that the edge passes to the provider, or none. Each is NAME or NAME=PATTERN. A list replaces the default. In a pattern, | separates alternatives and * matches any characters: kc_idp_hint=google|github, domain_hint=*.example.com. Protocol parameters (client_id, scope, state, request, ...) are not allowed. OIDC_AUDIENCE and OIDC_ORGANIZATION, if set, override the query.",
+            "Query parameters of the login route that the edge passes to the provider. The value none passes no parameter. Each is NAME or NAME=PATTERN. A list replaces the default. In a pattern, | separates alternatives and * matches any characters: kc_idp_hint=google|github, domain_hint=*.example.com. Protocol parameters (client_id, scope, state, request, ...) are not allowed. OIDC_AUDIENCE and OIDC_ORGANIZATION, if set, override the query.",
         ),
         setting(
             "EDGE_TRANSACTION_DURATION",
@@ -148,7 +148,7 @@ static SIGN_IN: Topic = Topic {
             "EDGE_USERINFO_AT_LOGIN",
             "auto",
             "MODE",
-            "When sign-in reads the userinfo endpoint. One of: auto, always, never. auto reads it if a granted scope (profile, email, address, phone) promises claims and the ID token has none of them. If that read fails, the user is signed in without them. With always, the sign-in fails too.",
+            "When sign-in reads the userinfo endpoint. One of: auto, always, never. auto reads it if a granted scope (profile, email, address, phone) promises claims and the ID token has none of them. If auto cannot read userinfo, it signs the user in without these claims. If always cannot read it, the sign-in fails.",
         ),
         setting(
             "EDGE_PROFILE_REFETCH",
@@ -219,7 +219,7 @@ static PAGES: Topic = Topic {
         "EDGE_PAGES_DIR",
         "",
         "DIRECTORY",
-        "Folder with a style and a logo for the edge's own pages (errors, questions). style.css, at most 64 KiB, comes after the built-in style sheet. logo.svg, logo.png, logo.jpg or logo.webp, at most 256 KiB, is at the top. Read only at start. docs/look.md has an example.",
+        "Folder with a style and a logo for the edge's own pages (errors, questions). style.css, at most 64 KiB, is loaded after the built-in style sheet. logo.svg, logo.png, logo.jpg or logo.webp, at most 256 KiB, is shown at the top of each page. Read only at start. docs/look.md has an example.",
     )],
 };
 
@@ -236,7 +236,7 @@ static GATEWAY: Topic = Topic {
             "EDGE_CHECK_AUTHORIZATION",
             "false",
             "BOOL",
-            "Adds the access token to forward auth answers. Envoy receives it by EDGE_EXT_AUTHZ_LISTEN, and EDGE_TRUSTED_PROXIES at /api/auth/check if they name the original request. Set one of the two.",
+            "Adds the access token to forward auth answers. Envoy receives it over EDGE_EXT_AUTHZ_LISTEN. A proxy of EDGE_TRUSTED_PROXIES receives it at /api/auth/check if it sends the address of the original request. Set at least one of these two settings.",
         ),
         setting(
             "EDGE_CHECK_HEAD_BYTES",
@@ -314,7 +314,7 @@ static ANALYTICS: Topic = Topic {
             "EDGE_ANALYTICS_HOST",
             "",
             "URL",
-            "Scheme and host of a PostHog-compatible server; without it, analytics is off. With it, the web app asks users whether it may record page usage, and sends the records through /ingest. Off means no request and no code.",
+            "Scheme and host of a PostHog-compatible server; without it, analytics is off. With it, the web app asks users whether it may record page usage, and sends the records through /ingest. If analytics is off, pages load no analytics code and send nothing.",
         ),
         setting(
             "EDGE_ANALYTICS_TOKEN",

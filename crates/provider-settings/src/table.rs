@@ -58,7 +58,7 @@ pub static TOPIC: Topic = Topic {
             ENDPOINTS,
             "",
             "LIST",
-            "Provider addresses for pods that replace those of the metadata, each as MEMBER=URL. Example: token_endpoint=https://login.internal/token. Must be https, except on loopback. Members: authorization_endpoint, token_endpoint, jwks_uri, userinfo_endpoint, end_session_endpoint and groups. If an ID token omits the user's groups because there are too many (_claim_names), they are read at groups with the user's access token. For https://login.microsoftonline.com the default is Microsoft Graph; groups=off reads none.",
+            "Addresses that pods use instead of those in the provider's metadata, each as MEMBER=URL. Example: token_endpoint=https://login.internal/token. Must be https, except on loopback. Members: authorization_endpoint, token_endpoint, jwks_uri, userinfo_endpoint, end_session_endpoint and groups. If an ID token omits the user's groups because there are too many (_claim_names), the edge reads them at the address groups, with the user's access token. For https://login.microsoftonline.com this address is Microsoft Graph by default; with groups=off the edge reads no groups.",
         ),
         setting(
             PROVIDER_NAME,
@@ -125,19 +125,19 @@ pub static TOPIC: Topic = Topic {
             "OIDC_RESOURCE",
             "",
             "LIST",
-            "Resources to request access tokens for (RFC 8707): absolute URLs without a fragment. With several, sign-in requests one token for all, which not every provider issues. With OIDC_API_TOKENS=refresh, sign-in requests all, and the session's own token is for the first.",
+            "Resources to request access tokens for (RFC 8707): absolute URLs without a fragment. If there are several, the edge requests one token for all of them at sign-in, which not every provider issues. With OIDC_API_TOKENS=refresh, the sign-in request names all of them, and the session's own token is for the first.",
         ),
         setting(
             "OIDC_API_TOKENS",
             "exchange",
             "METHOD",
-            "How the services request a token for a single API. One of: exchange, refresh. exchange trades the session's access token for one (RFC 8693). refresh names the API in a refresh (resource, RFC 8707). OIDC_RESOURCE and OIDC_SCOPE must then contain everything that is requested later. Set the same value for both services.",
+            "How the services request a token for a single API. One of: exchange, refresh. exchange trades the session's access token for one (RFC 8693). refresh names the API in a refresh (resource, RFC 8707). For refresh, OIDC_RESOURCE and OIDC_SCOPE must contain all APIs and scopes that routes request later. Set the same value for both services.",
         ),
         setting(
             "OIDC_ORGANIZATION",
             "",
             "TEXT",
-            "Organization that every login must belong to. A value org_… must equal the claim org_id, any other the claim org_name.",
+            "Organization that every login must belong to. A value that starts with org_ must equal the claim org_id, any other value the claim org_name.",
         ),
         setting(
             "OIDC_RESPONSE_MODE",
@@ -149,7 +149,7 @@ pub static TOPIC: Topic = Topic {
             "OIDC_ID_TOKEN_SIGNING_ALG",
             "auto",
             "LIST",
-            "Accepted signature algorithms of ID tokens, logout tokens and signed userinfo: auto, or names. auto accepts those of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA that the metadata list. Names accept no others. HS256, HS384 and HS512 need their names here, and a client secret of at least 32, 48 and 64 bytes. none is not allowed.",
+            "Accepted signature algorithms of ID tokens, logout tokens and signed userinfo: auto, or names. auto accepts those of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA that the metadata list. With names, the services accept only these. HS256, HS384 and HS512 must be named here, and need a client secret of at least 32, 48 and 64 bytes. none is not allowed.",
         ),
         setting(
             "OIDC_ACCESS_TOKENS",
@@ -167,7 +167,7 @@ pub static TOPIC: Topic = Topic {
             "OIDC_PAR",
             "auto",
             "MODE",
-            "Whether to push authorization requests (RFC 9126). One of: auto, require, off. auto pushes if the provider offers it. If the provider's answer does not follow RFC 9126 and its metadata do not require pushing, auto signs in without, and logs one warning.",
+            "Whether to push authorization requests (RFC 9126). One of: auto, require, off. auto pushes if the provider offers it. If the provider's answer does not follow RFC 9126 and its metadata do not require pushing, auto signs users in without pushing, and logs one warning.",
         ),
         setting(
             "OIDC_DPOP",
@@ -203,7 +203,7 @@ pub static TOPIC: Topic = Topic {
             PROVIDERS,
             "",
             "FILE",
-            "Several providers instead of one (TOML file). A [[provider]] table each, with an id and the settings above in lower case without OIDC_. Replaces all of those settings. Use the same file for both services. Read only at start.",
+            "Several providers instead of one (TOML file). Each provider has a [[provider]] table with an id and the settings above, in lower case without OIDC_. The file replaces all of those settings. Use the same file for both services. Read only at start.",
         ),
         Setting {
             name: "HTTPS_PROXY",

@@ -21,7 +21,7 @@ pub(super) static TOPIC: Topic = Topic {
         SIGNALS,
         "",
         "FILE",
-        "Partners in OpenID Shared Signals (TOML file, docs/signals.md). A [[transmitter]] table for each trusted transmitter of security events, with a [policy] that says what each event does. Transmitters push to the edge, at /api/auth/events. A [[receiver]] table for each system that receives signed events when sessions end. Receivers need issuer and signing_key_file.",
+        "Partners in OpenID Shared Signals (TOML file, docs/signals.md). Each trusted transmitter of security events has a [[transmitter]] table, with a [policy] that says what each event does. Transmitters push to the edge, at /api/auth/events. Each system that receives signed events when sessions end has a [[receiver]] table. Receivers need issuer and signing_key_file.",
     )],
 };
 
