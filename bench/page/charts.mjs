@@ -13,15 +13,6 @@ function linesOf(title, across, unit, steps, series) {
   ]);
 }
 
-/** p99 over load of our program and of the bound, at the rates where both kept up. */
-export function latencyChart({ series: { latency } }, title, ours, bound) {
-  const pointsOf = (id) => latency.find((one) => one.id === id).points.filter(({ keptUp }) => keptUp);
-  const [upper, lower] = [pointsOf(ours), pointsOf(bound)];
-  const rates = upper.map(({ rate }) => rate).filter((rate) => lower.some((point) => point.rate === rate));
-  const at = (points) => rates.map((wanted) => points.find(({ rate }) => rate === wanted).p99);
-  return linesOf(`${title}: p99 (first line) and the bound's`, 'requests a second', 'ms', rates, [at(upper), at(lower)]);
-}
-
 /** The cost of operations over the number of sessions. */
 export function growthChart({ series: { growth } }) {
   const names = growth.map(({ id }) => id).join(', ');

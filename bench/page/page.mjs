@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { wrapped } from '../../dev/lib/wrap.mjs';
 import { ROOT } from '../../dev/stack.mjs';
-import { growthChart, latencyChart } from './charts.mjs';
+import { growthChart } from './charts.mjs';
 import { judged } from './judge.mjs';
 import { goalsTable, latencyTable } from './tables.mjs';
 import { budget, machine } from './words.mjs';
@@ -49,10 +49,6 @@ ${goalsTable(judgements)}
 ${missed(judgements)}
 
 ## Latency at a stated load
-
-${latencyChart(record, 'Session known to the edge', 'P1', 'bound')}
-
-${latencyChart(record, 'Asked each time', 'P2', 'chain')}
 
 Requests are due at a fixed rate that does not depend on earlier ones. Each takes a free one of 64 connections, and its latency counts from its due
 time: a short pause of the server shows in every request due meanwhile. Milliseconds; generator and servers share the cores.
