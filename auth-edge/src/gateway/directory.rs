@@ -1,10 +1,10 @@
-//! Serves a folder: a single-page app as its build left it.
+//! Serves the files of a folder: the unchanged build of a single-page app.
 //!
 //! Invariants
-//! - The path is normalised before it comes here.
+//! - The caller has normalised the path.
 //! - Browsers cache a file with a hash in its name permanently, and revalidate every other file.
-//! - A missing asset answers 404, never the app.
-//! - A partial answer never continues the content of another file.
+//! - For a missing asset, the edge answers 404, never the app's page.
+//! - If `If-Range` names another version of a file, the edge sends the whole file.
 //!
 //! Compressed files next to the original (`.br`, `.gz`) are served to browsers that accept them. Symbolic
 //! links never lead out of the folder.
@@ -38,7 +38,7 @@ const HASHED: &str = "assets";
 /// The minimum length of a hash in a file name.
 const HASH_CHARS: usize = 8;
 
-/// Bytes read at once from a file. Each answer to a slow client holds twice as many.
+/// Bytes that the edge reads from a file at once. An answer to a slow client holds twice as many in memory.
 const PIECE: usize = 16 * 1024;
 
 /// Answers a request from a folder.
@@ -84,7 +84,7 @@ pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, mut h
     response
 }
 
-/// Whether a file name has the form `name-HASH.ext`. HASH: eight or more characters, not a plain word.
+/// Whether a file name is `name-HASH.ext`. HASH: at least eight characters, with a digit or a capital letter.
 fn carries_hash(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     // The hash itself may hold a hyphen.

@@ -1,9 +1,10 @@
 //! Forwards requests to another server, streaming both ways.
 //!
 //! Invariants
-//! - Hop-by-hop headers end here (RFC 9110, section 7.6.1), and a client cannot make ours end here.
+//! - The edge removes hop-by-hop headers (RFC 9110, section 7.6.1). A client's `Connection` never removes a header
+//!   that the edge adds.
 //! - The length of a message follows from its body, never from a header.
-//! - Our cookies do not cross the edge, in either direction.
+//! - Upstreams never receive the edge's own cookies, and cannot set them.
 //! - Identity and origin headers come only from the edge.
 //! - Redirects are not followed.
 //! - A request is sent again only as [`Proxy::exchange`] allows.
@@ -54,18 +55,17 @@ use crate::http::protect::slow_client::SilenceAllowance;
 use crate::route_table::Server;
 use crate::sessions::CachedToken;
 
-/// The methods named in `Allow`. Others are forwarded too, except [`NEVER_PASSED_ON`].
+/// The methods that `Allow` names. The edge forwards all others too, except [`NEVER_PASSED_ON`].
 const PASSED_ON: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// A tunnel to any address, and echoes of headers that are only for the upstream. Compared without letter
-/// case: methods have one (RFC 9110, section 9.1), but some upstreams ignore it.
+/// CONNECT opens a tunnel to any address. TRACE and TRACK echo headers that only the upstream may see. The edge
+/// ignores letter case here: some upstreams do, despite RFC 9110 (section 9.1).
 const NEVER_PASSED_ON: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
 
-/// How often an unprocessed request is sent again, each time on another connection. Enough for a server that
-/// closes connections ten times as often as nginx.
+/// How often the edge repeats an unprocessed request, each time on another connection. This is enough for a
+/// server that closes connections ten times as often as nginx.
 const UNPROCESSED_MAX: u8 = 5;
 
-/// Whether requests of this method are never forwarded.
 fn is_never_passed_on(method: &str) -> bool {
     NEVER_PASSED_ON
         .iter()
@@ -98,7 +98,7 @@ impl Proxy {
             outgoing.authorized.current.as_ref(),
         );
         let open_upload = ending::upload(&body, streams, session);
-        // The upstream can report an unprocessed request, or request a nonce.
+        // Kept for a repetition: the upstream may not process the request, or may demand a nonce.
         let is_kept = takes_streams || proof::is_needed(&outgoing);
         let upload = Upload::new(body, limit, &route.table.identity_names, is_kept);
         let began = Instant::now();
@@ -117,11 +117,11 @@ impl Proxy {
     ///
     /// | The upstream | Sent again |
     /// |---|---|
-    /// | processed nothing (GOAWAY, REFUSED_STREAM, never written) | any, while its whole body is at hand |
-    /// | failed in any other way | once, if the request is safe (RFC 9110, section 9.2.1) and has no body |
-    /// | wants its nonce repeated (RFC 9449): nothing is done yet | once, while its whole body is at hand |
+    /// | processed nothing (GOAWAY, REFUSED_STREAM, never written) | any request, while the edge has its whole body |
+    /// | was unreachable, or broke off | once, if the request is safe (RFC 9110, section 9.2.1) and has no body |
+    /// | demands a nonce (RFC 9449), and processed nothing | once, while the edge has its whole body |
     /// | rejects the access token | once with another token, if the request is safe and has no body |
-    /// | answers anything else | never |
+    /// | answers anything else, or too late | never |
     async fn exchange(
         &self,
         outgoing: &OutgoingRequest<'_>,
@@ -156,7 +156,7 @@ impl Proxy {
         }
     }
 
-    /// Sends once, and waits for the answer while the body makes progress.
+    /// Sends the request once. Waits for the answer up to the timeout, and longer while the body makes progress.
     async fn send(
         &self,
         outgoing: &OutgoingRequest<'_>,
@@ -190,7 +190,7 @@ impl Proxy {
         answer.map_err(UpstreamFailure::Broken)
     }
 
-    /// Another access token, if the upstream rejected this one for a reason that a new token removes.
+    /// Another access token, if the upstream rejected this one for a reason that a new token can solve.
     async fn other_token(
         &self,
         outgoing: &OutgoingRequest<'_>,

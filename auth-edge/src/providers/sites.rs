@@ -1,12 +1,12 @@
-//! The addresses under which browsers know the product: the base URL, further hosts, and the hosts of single
-//! providers.
+//! The addresses at which browsers reach the product: the base URL, further hosts, and hosts that belong to one
+//! provider.
 //!
 //! Invariants
 //! - An address is always a configured one, never one from the request.
 //! - At a provider's own host only that provider signs users in, and sessions of other hosts are not valid
 //!   there.
 //!
-//! Without such hosts every request is at the base URL, without a check of `Host`.
+//! If only the base URL is configured, every request belongs to it, and the edge does not check `Host`.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use url::{Position, Url};
 use crate::values::reserved::{FORM_PATH, is_reserved, lies_below, segments};
 use crate::values::return_to::ReturnTo;
 
-/// One address.
+/// One address of the product.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     /// The address itself.
@@ -34,11 +34,11 @@ impl Site {
     /// Host and port of the address, as in headers.
     #[must_use]
     pub(crate) fn authority(&self) -> Option<HeaderValue> {
-        // A copy of its own: all cores would contend for a shared reference count.
+        // Each call copies the text: all cores would contend for the reference count of a shared value.
         HeaderValue::from_str(&self.authority).ok()
     }
 
-    /// The host of the address without its port, for the choice of rules.
+    /// The host of the address without its port. The edge chooses routes by it.
     #[must_use]
     pub(crate) fn host(&self) -> &str {
         self.base_url.host_str().unwrap_or_default()
@@ -50,20 +50,20 @@ impl Site {
         format!("{}{path}", self.base_url.origin().ascii_serialization())
     }
 
-    /// The requested return address, if allowed: a page of this origin, and no route of the edge except the
-    /// one that offers a kept form. A link must not sign users out, or in again, after their sign-in.
+    /// The requested return address, if it is a page of this origin. The edge's own routes are not allowed, except
+    /// the kept form's: a link must not sign users out, or in again, after their sign-in.
     #[must_use]
     pub(crate) fn return_to(&self, raw: &str) -> Option<ReturnTo> {
         ReturnTo::parse(&self.base_url, raw).filter(|to| !self.owns(to))
     }
 
-    /// Whether an address is one of the edge's own routes here.
+    /// Whether an address is one of the edge's own routes at this site.
     #[must_use]
     pub(crate) fn owns(&self, address: &ReturnTo) -> bool {
         address.url().origin() == self.base_url.origin() && self.is_own_route(address.url().path())
     }
 
-    /// Whether a path is one of the edge's own routes, in any encoding or letter case.
+    /// Whether a path is an own route of the edge, in any encoding or letter case. [`FORM_PATH`] does not count.
     #[must_use]
     pub(crate) fn is_own_route(&self, path: &str) -> bool {
         if path == FORM_PATH {
@@ -92,7 +92,7 @@ impl Site {
         format!("{login}?{}", query.finish())
     }
 
-    /// One of our addresses as it is at this site; other addresses unchanged.
+    /// Moves an address from the base URL to this site. Returns other addresses unchanged.
     #[must_use]
     pub(crate) fn here(&self, main: &Site, url: &Url) -> String {
         let is_ours = url.origin() == main.base_url.origin();
@@ -110,8 +110,8 @@ pub(crate) struct Sites {
 }
 
 impl Sites {
-    /// The base URL and the given hosts, each with the issuer of its provider if it has one. A host without a
-    /// port has the base URL's port.
+    /// `hosts`: each further host, with the issuer of the provider that it belongs to, if any. A host without
+    /// a port has the base URL's port.
     #[must_use]
     pub(crate) fn new(
         base_url: &Url,

@@ -1,11 +1,11 @@
 //! The session cookie: its name, its value `<id>.<signature>`, its attributes; and reading `Cookie` headers.
 //!
 //! Invariants
-//! - Nothing is ever read from a cookie whose signature does not verify.
+//! - The edge uses nothing from a cookie whose signature does not verify.
 //! - Two cookies of one name count as no cookie.
 //! - A cookie is cleared with the same attributes it was set with.
 //!
-//! Deliberately absent: clearing an unknown session's cookie, since a late answer must not wipe a newer one.
+//! The edge never clears the cookie of an unknown session: a late answer could remove a newer cookie.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use base16ct::lower;
@@ -17,10 +17,10 @@ use crate::providers::sites::Sites;
 use crate::sessions::cookie_rotation::Generation;
 use crate::sessions::keys::{DerivedKeys, Purpose};
 
-/// Random bytes of a session ID, which is written as their 32 hexadecimal digits.
+/// Random bytes of a session ID. Its text form has 32 hexadecimal digits.
 const ID_BYTES: usize = 16;
 
-/// Room for a signature and a little more; a longer text is not a signature.
+/// The buffer for a decoded signature, larger than any signature. A longer value does not verify.
 const SIGNATURE_BYTES_MAX: usize = 48;
 
 /// The `SameSite` attribute of the session cookie.
@@ -64,7 +64,7 @@ pub struct CookieSettings {
 pub struct SessionId(Secret<String>);
 
 impl SessionId {
-    /// Takes an ID as the session service issued it; `None` unless it is 32 lower-case hexadecimal digits.
+    /// Parses an ID from the session service; `None` unless it has 32 lower-case hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = lower::decode(text, &mut [0; ID_BYTES]).map(<[u8]>::len);
@@ -99,7 +99,7 @@ pub struct SessionCookies {
     settings: CookieSettings,
     keys: DerivedKeys,
     full_name: String,
-    /// The name of the second cookie, which proves the session's device.
+    /// The name of the second cookie, which says that the browser recently proved the session's key.
     pub(super) proof_name: String,
     sites: Option<Sites>,
 }
@@ -208,7 +208,7 @@ impl SessionCookies {
         )
     }
 
-    /// The signed parts: name, ID, issuer at a provider's own host, and generation, empty for the first.
+    /// Signed parts: name, ID, issuer (empty unless the host is a provider's), generation (empty for the first).
     fn covered<T>(
         &self,
         headers: &HeaderMap,

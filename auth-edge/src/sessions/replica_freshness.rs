@@ -1,8 +1,8 @@
 //! Events from the session service: whether every replica reports, and when each session changed.
 //!
 //! Invariants
-//! - While a replica is silent, no earlier read counts.
-//! - A changed session counts only if it was read after the change was received.
+//! - While a replica is silent, no cached read is valid.
+//! - A cached read is valid only if its call began after the edge received the session's last change.
 //!
 //! Time is monotonic here: neither a clock change nor a paused process makes an old read look new.
 
@@ -19,12 +19,12 @@ use session_proto::client::{SessionClient, WatchItem};
 use session_proto::v1::WatchSessionsRequest;
 use session_proto::v1::session_event::Kind;
 
-/// A replica whose last report is older is silent. It reports three times within that time, so two reports in
-/// a row may be lost. The session service notices a silent store within half a second. So an ended session is
-/// rejected within a second, whichever part fails.
+/// A replica is silent if its last report is older. A replica reports three times within this time, so two
+/// reports in a row may be lost. The session service notices a silent store within half a second. So the edge
+/// rejects an ended session within a second, whichever part fails.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_millis(450);
 
-/// The limit of changes in memory; above it, everything read before counts as changed.
+/// The most changes in memory. Above that, the edge drops all changes and treats every earlier read as stale.
 const CHANGES_MAX: usize = 100_000;
 
 /// The public handle of a session.
@@ -34,13 +34,13 @@ pub(super) type Handle = Box<str>;
 #[derive(Debug)]
 pub(super) struct ReplicaFreshness {
     began: Instant,
-    /// How long a change is kept: no cached read of a session gets older.
+    /// How long a change is kept: the maximum age of a cached read.
     kept: Duration,
-    /// Since when all replicas report without a gap, and until when that is valid, in microseconds after
-    /// `began`; 0 is never.
+    /// From `since` on, all replicas have reported without a gap. This is valid up to `until`. Both are in
+    /// microseconds after `began`; 0 is never.
     since: AtomicU64,
     until: AtomicU64,
-    /// Until when all replicas last reported, even if that has passed; 0 is never.
+    /// The last value of `until` while all replicas reported; 0 is never.
     last_complete_until: AtomicU64,
     /// The numbers of replicas that report, and of silent ones.
     replicas: [AtomicUsize; 2],
@@ -80,12 +80,11 @@ impl ReplicaFreshness {
         }
     }
 
-    /// Now.
     pub(super) fn now(&self) -> Moment {
         self.moment(Instant::now())
     }
 
-    /// A moment of the monotonic clock; none is before `began`.
+    /// Converts an instant of the monotonic clock. Instants before `began` become the first moment.
     pub(super) fn moment(&self, instant: Instant) -> Moment {
         // 0 means never.
         let since = instant.saturating_duration_since(self.began);
@@ -101,7 +100,7 @@ impl ReplicaFreshness {
     pub(super) fn is_unchanged(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
         let changed = changes.get(handle);
-        // In this order: a thread that sees the replicas complete also sees `since`.
+        // The order matters: a thread that reads a new `until` then also reads its `since`.
         self.is_complete(now)
             && requested_at.0 >= self.since.load(Ordering::Acquire)
             && changed.is_none_or(|changed| *changed < requested_at)
@@ -124,14 +123,14 @@ impl ReplicaFreshness {
         changes.retain(|_, changed| now.since(*changed) <= self.kept);
     }
 
-    /// All replicas report up to `until`; reads before `since` do not count.
+    /// All replicas have reported, which is valid up to `until`. Reads before `since` are stale.
     pub(super) fn mark_complete(&self, since: Moment, until: Moment) {
         self.since.fetch_max(since.0, Ordering::AcqRel);
         self.until.store(until.0, Ordering::Release);
         self.last_complete_until.store(until.0, Ordering::Relaxed);
     }
 
-    /// The age of the oldest replica's last report; since `began` if the replicas were never complete.
+    /// The time since all replicas had last reported; the time since `began` if they never had.
     pub(super) fn heartbeat_age(&self) -> Duration {
         let until = self.last_complete_until.load(Ordering::Relaxed);
         let reported = until.saturating_sub(Moment::default().plus(SILENCE_MAX).0);
@@ -151,7 +150,7 @@ impl ReplicaFreshness {
     }
 }
 
-/// Watches every replica for as long as `listening` has an owner.
+/// Watches every replica for as long as `freshness` has an owner.
 pub(super) async fn listen(client: SessionClient, freshness: Weak<ReplicaFreshness>) {
     let mut replicas = Replicas(HashMap::new());
     let mut items = pin!(client.watch_each(WatchSessionsRequest::default()));
@@ -168,16 +167,15 @@ pub(super) async fn listen(client: SessionClient, freshness: Weak<ReplicaFreshne
 struct Replica {
     /// Since when it reports without a gap.
     heard_since: Option<Moment>,
-    /// Every event from before has been received.
+    /// The edge has received every event before this moment.
     reported_until: Moment,
 }
 
-/// All replicas.
 #[derive(Debug)]
 struct Replicas<Id>(HashMap<Id, Replica>);
 
 impl<Id: Eq + Hash + Display> Replicas<Id> {
-    /// Takes an item of one replica, and judges all replicas again.
+    /// Applies an item from one replica, then updates the shared state of all replicas.
     fn take(&mut self, freshness: &ReplicaFreshness, id: Id, item: WatchItem, now: Moment) {
         let heard = |heard_since| Replica {
             heard_since,
@@ -217,7 +215,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
         self.judge(freshness, now);
     }
 
-    /// All report since the last one connected, until the oldest report of any expires.
+    /// Replicas are complete from the latest connection or gap until the oldest last report expires.
     fn judge(&self, freshness: &ReplicaFreshness, now: Moment) {
         let heard = self.0.values().filter(|replica| replica.heard_since.is_some());
         let counts = [heard.count(), self.0.len()];
@@ -237,7 +235,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
             freshness.mark_complete(since, until);
             return;
         }
-        // After a silence every session is read again, even if no stream broke.
+        // After a silence the edge reads every session again, even if no stream broke.
         freshness.mark_complete(now, until);
         tracing::info!(
             replicas = self.0.len(),

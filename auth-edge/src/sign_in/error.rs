@@ -1,4 +1,4 @@
-//! The error of a rejected sign-in or provider's logout, with its reason, its record and its answer.
+//! The error of a rejected sign-in, or of a rejected logout by the provider: reason, audit record and answer.
 //!
 //! Matches are exhaustive: the compiler requires a reason for a new error.
 
@@ -41,13 +41,13 @@ impl SignInError {
         }
     }
 
-    /// Logs an error of the session service, or of this process, that prevents a decision.
+    /// Logs why the session service, or this process, could not decide, and returns the error for it.
     pub(super) fn unavailable(error: &(dyn Error + 'static), problem: &str) -> Self {
         tracing::error!(error, "{problem}");
         Self::from(Reason::SessionServiceUnavailable)
     }
 
-    /// The error of a rejected logout token. The provider may retry if the token cannot be validated now.
+    /// The error of a rejected logout token. If the edge cannot validate it now, the answer allows a retry.
     pub(super) fn of_logout_token(error: IdTokenError) -> Self {
         let outage = match &error {
             IdTokenError::Provider(error) => Some(error.outage()),
@@ -256,7 +256,7 @@ impl SignIn {
         })
     }
 
-    /// Counts and records a rejection, and answers with its failure at this step.
+    /// Counts and records a rejection, and returns the answer to `error` at this step.
     pub(super) fn reject(
         &self,
         step: SignInStep,
@@ -268,7 +268,7 @@ impl SignIn {
         self.reject_with(step, provider, head, error, failure)
     }
 
-    /// Counts and records a rejection, and answers with this failure.
+    /// Counts and records a rejection, and returns `failure` as the answer.
     pub(super) fn reject_with(
         &self,
         step: SignInStep,

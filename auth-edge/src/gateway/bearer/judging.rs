@@ -34,7 +34,7 @@ pub(in crate::gateway) struct Presentation<'a> {
     pub(in crate::gateway) client: (&'a HeaderMap, IpAddr),
     /// The method; empty if the proxy does not name it. An empty method matches no proof.
     pub(in crate::gateway) method: &'a str,
-    /// Scheme, host and port that the client requested; its proof has to name them.
+    /// Scheme, host and port that the client requested. The client's proof has to name them.
     pub(in crate::gateway) origin: &'a str,
     /// The origin that the token's audience has to name.
     pub(in crate::gateway) audience_origin: &'a str,
@@ -45,7 +45,7 @@ pub(in crate::gateway) struct Presentation<'a> {
 }
 
 impl Presentation<'_> {
-    /// The token, if it passes.
+    /// Verifies the token, and checks that it may be used for this request.
     pub(super) async fn judge(
         &self,
         presented: PresentedToken<'_>,
@@ -68,7 +68,7 @@ impl Presentation<'_> {
     }
 
     /// Whether a token for this audience is for the resource. If the rule has an audience, only that one
-    /// counts. Otherwise the audience is the requested URL, the route's address, or a path between them.
+    /// counts. Otherwise it has to be the requested URL, the route's address, or a path between them.
     fn is_audience(&self, audience: &str) -> bool {
         if let Some(own) = &self.rule.audience {
             return own == audience;
@@ -86,8 +86,8 @@ impl Presentation<'_> {
         })
     }
 
-    /// The provider that verifies the token: its issuer, or the only provider that an opaque token can come
-    /// from. The edge sends no token to another provider.
+    /// The provider that verifies the token: its issuer, or for an opaque token the only possible provider. The
+    /// edge sends no token to another provider.
     fn provider(&self, issuer: Option<&str>) -> Result<&IdentityProvider, TokenRefusal> {
         let providers = &self.gateway.providers;
         let owner = self.gateway.sites.of(self.client.0).owner.as_ref();
@@ -159,7 +159,7 @@ impl Presentation<'_> {
             .await;
         let token = validated.map_err(|error| {
             if matches!(error.reason(), "signature" | "unknown_key") {
-                // An empty bucket already rejects the next token.
+                // The result does not matter here: `peek` rejects the next token if the bucket is empty.
                 let _ = forged.check(self.network(), now_ms);
             }
             Arc::new(error)
@@ -222,14 +222,14 @@ impl Presentation<'_> {
         let requirements = &self.route.requirements;
         requirements.check(token.into(), self.gateway.clock.now_ms())?;
         requirements.check_connection(&token.iss, &self.gateway.providers)?;
-        // Last: only a request that passes uses up its proof.
+        // This check is last, so that only a request that passes all others uses up its proof.
         let (proofs, now_ms) = (&self.gateway.bearer.memory.proofs, self.gateway.clock.now_ms());
         proof.map_or(Ok(()), |(thumbprint, proof)| {
             proofs.take(thumbprint, &proof.jti, now_ms)
         })
     }
 
-    /// The proof, if it matches this request and this token. Replay is not checked here.
+    /// The proof, if it matches this request and this token. The caller checks for a replay.
     fn judge_proof(&self, thumbprint: &str, raw: &str) -> Result<VerifiedProof, TokenRefusal> {
         let now_ms = self.gateway.clock.now_ms();
         if self.method.is_empty() {

@@ -30,8 +30,8 @@ use crate::http::mapped_body::{PolledFrame, map_polls};
 #[error("the client stopped sending its body, or sends it too slowly")]
 pub(crate) struct TooSlow;
 
-/// The minimum rate of a body after the longest silence, in bytes per second of waiting. Apache's default
-/// (`RequestReadTimeout body=20,MinRate=500`).
+/// The minimum rate of a body, in bytes per second of waiting, once the total wait exceeds the
+/// longest silence. Apache's default (`RequestReadTimeout body=20,MinRate=500`).
 const MIN_RATE: u64 = 500;
 
 /// The longest total wait for a body: enough for 1.8 MB at the minimum rate, and for 1 GB at 2.4 Mbit/s.
@@ -41,7 +41,7 @@ const TOTAL_MAX: Duration = Duration::from_secs(3_600);
 pub(crate) const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How much longer to wait for a client that has sent `received` bytes while the edge waited for `waited`.
-/// `silence` is the longest silence, and the time before the minimum rate counts.
+/// `silence` is the longest silence, and also the total wait before the minimum rate applies.
 fn time_left(silence: Duration, received: u64, waited: Duration) -> Duration {
     let at_least_rate = Duration::from_millis(received.saturating_mul(1_000) / MIN_RATE);
     let by_rate = silence.saturating_add(at_least_rate).saturating_sub(waited);
@@ -111,7 +111,7 @@ struct BodyDeadline {
     received: u64,
     /// The total wait, without the current one.
     waited: Duration,
-    /// The start of the current wait, and its timer.
+    /// The current wait: its start and its timer.
     now: Option<(Instant, Pin<Box<Sleep>>)>,
     may_be_silent: Option<SilenceAllowance>,
 }
@@ -136,7 +136,7 @@ impl BodyDeadline {
         Poll::Ready(frame)
     }
 
-    /// Waits for the client until the time is over.
+    /// Ready when the client has used up its time; never if its silence is allowed.
     fn poll_wait(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let may_be_silent = self.may_be_silent.as_ref();
         if may_be_silent.is_some_and(|it| it.0.load(Ordering::Relaxed)) {

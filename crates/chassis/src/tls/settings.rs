@@ -1,4 +1,4 @@
-//! Settings that name certificates and keys: their files are checked as at the start.
+//! Settings that name certificate and key files. The checks of these files are the same as at startup.
 
 use std::path::{Path, PathBuf};
 
@@ -27,15 +27,15 @@ pub fn read_pair(reader: &mut Reader<'_>, certificate: &str, key: &str) -> Optio
     }
 }
 
-/// Reads the setting of a file of authorities. Their expiry is not checked, as in a handshake (RFC 5280,
-/// section 6.1.1: a trust anchor is a name and a key).
+/// Reads the setting of a file of authorities. Like a handshake, this ignores their expiry: a trust anchor is
+/// only a name and a key (RFC 5280, section 6.1.1).
 pub fn read_authorities(reader: &mut Reader<'_>, name: &str) -> Option<PathBuf> {
     let path = reader.path(name)?;
     judge_authorities(reader, name, &path);
     Some(path)
 }
 
-/// Records why a file of authorities cannot be used. Returns whether it can.
+/// Returns whether a file of authorities can be used. If not, records why.
 pub fn judge_authorities(reader: &mut Reader<'_>, name: &str, path: &Path) -> bool {
     let judged = pem::authorities(path);
     if let Err(error) = &judged {
@@ -44,8 +44,8 @@ pub fn judge_authorities(reader: &mut Reader<'_>, name: &str, path: &Path) -> bo
     judged.is_ok()
 }
 
-/// Records why a certificate chain and its key, each a setting and its file, cannot be used. Returns whether
-/// they can. An expired certificate is only a warning, because a new one can still be loaded.
+/// Returns whether a certificate chain and its key, each given as setting and file, can be used. If not, records
+/// why. An expired certificate only causes a warning, because the operator can still replace it.
 pub fn judge_pair(
     reader: &mut Reader<'_>,
     (certificate, chain_path): (&str, &Path),
