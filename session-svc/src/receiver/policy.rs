@@ -1,6 +1,6 @@
 //! The policy: the action for each event, with a safe default.
 //!
-//! Deliberately absent: rows for unknown events and for RISC's opt-in and opt-out events. They are only noted.
+//! Unknown events and RISC's opt-in and opt-out events deliberately have no row: their action is `note`.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use ssf::SecurityEvent;
 
 use crate::sessions::EventAction;
 
-/// The prefix of an action with an authentication class.
+/// The prefix of an action that demands an authentication class.
 const ACR: &str = "acr:";
 
 /// Longest authentication class, in bytes.
 const ACR_BYTES_MAX: usize = 512;
 
 /// The rows and their defaults. An event ends sessions if the account is gone or another person may be signed
-/// in. An event demands a new sign-in if a sign-in was weaker than it seemed.
+/// in. An event demands a new sign-in if the earlier one may be too weak now.
 static ROWS: [(&str, &str); 22] = [
     ("session-revoked", "end"),
     ("sessions-revoked", "end"),
@@ -42,19 +42,18 @@ static ROWS: [(&str, &str); 22] = [
     ("session-presented", "note"),
 ];
 
-/// The rows of a file that differ from the defaults, each with its action from the file.
+/// The rows that a settings file contains, each with its action.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventPolicy(BTreeMap<&'static str, String>);
 
 impl EventPolicy {
-    /// Reads a table.
     pub(crate) fn read(table: &Table<'_>) -> Self {
         let rows = ROWS.iter();
         let given = rows.filter_map(|(row, _)| Some((*row, action(table.get(row)?)?)));
         Self(given.collect())
     }
 
-    /// The action for an event and its word in records: from this table, else from `others`, else the default.
+    /// The action for an event, and its word in records: from this policy, else from `others`, else the default.
     pub(super) fn action(&self, others: &Self, event: &SecurityEvent) -> (EventAction, &'static str) {
         let row = event.policy_row;
         let given = self.0.get(row).or_else(|| others.0.get(row));

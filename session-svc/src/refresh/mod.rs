@@ -1,25 +1,25 @@
-//! Refreshing tokens at the provider: one grant per expiry per session, across all replicas.
+//! Refreshes tokens at the provider. All replicas together request one grant per session and expiry.
 //!
-//! In this process all calls for one session share one flight, which runs in a task of its own. A
-//! disconnected caller changes nothing, and a stopping process waits for the flight. Between replicas a lease
-//! of the store decides which one calls the provider. The others poll the session, or take over when the
-//! lease has expired.
+//! A *flight* is one attempt to get newer tokens, in its own task. All calls in this process for the same tokens
+//! share it. A disconnected caller does not stop it, and a stopping process waits for it. A lease in the store
+//! decides which replica calls the provider. The other replicas poll the session, or take over when the lease
+//! has expired.
 //!
-//! Tokens for single APIs are requested the same way (`api_grant`), each in its own flights. After a refusal
-//! by the provider, retries pause for a moment (`pauses`).
+//! Tokens for single APIs have flights of their own (`api_grant`). After the provider refuses a request, the
+//! next ones pause for a moment (`pauses`).
 //!
-//! Sessions end here (`ending`). Their tokens are noted in the store (`revocation_notes`), then revoked.
+//! This module also ends sessions (`ending`). It notes their tokens in the store (`revocation_notes`) to revoke them.
 //!
-//! Callers wait for a bounded time, the exchange as long as necessary. A flight that only waits for another
-//! replica ends with the last of its callers.
+//! Callers wait for a bounded time; the exchange with the provider may take longer. A flight that only waits
+//! for another replica ends when its last caller leaves.
 //!
 //! Invariants
 //! - The lease holder reads the session again before the request: another replica may just have refreshed.
 //! - A replica that may have lost the lease, or cannot write the session at that moment, sends no request.
-//! - The rotated refresh token is saved before any caller sees the access token. The save is retried as long
-//!   as the session lives: a lost token cannot be requested again.
-//! - An access token with an ID token is used only after validation; until then the answer is pending.
-//! - A late write loses, because the session is absent or the generation of the tokens has changed.
+//! - A flight saves the rotated refresh token before a caller receives the access token. It retries the save
+//!   while the session exists: the provider does not issue a lost token again.
+//! - If an answer has an ID token, callers receive its access token only after the ID token's validation.
+//! - A late write fails, because the session is gone or its tokens have another generation.
 //!
 //! Not preventable: if the process dies between the provider's rotation and the save, the next refresh is
 //! refused and the session needs a sign-in (see `docs/architecture.md`).
@@ -62,15 +62,15 @@ use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Session, index};
 use crate::session_store::SessionStore;
 use crate::transmitter::Outbox;
 
-/// Revocations in flight at once; more are postponed, to spare a slow provider.
+/// The most revocations at once. Further ones run later, to spare a slow provider.
 const MAX_REVOCATIONS: usize = 64;
 
-/// How long a lease lasts without a renewal: others wait this long if its holder dies. It outlasts most
-/// failovers, during which no holder can renew it.
+/// The lifetime of a lease without renewal. If its holder dies, other replicas wait this long. No holder can
+/// renew a lease during a failover of the store, so the lifetime is longer than most failovers.
 pub const LEASE: Duration = Duration::from_secs(15);
 
-/// How long all replicas remember which token was replaced. If exchanges fail for another reason, this limits
-/// refreshes to one a minute.
+/// How long all replicas remember that an access token was replaced. If the provider rejects exchanges for
+/// another reason than the token, this limits refreshes to one a minute.
 const REPLACED_PAUSE: Duration = Duration::from_secs(60);
 
 /// Refreshes and revokes tokens at the providers that issued them. Clones share everything.
@@ -96,8 +96,8 @@ pub struct Refresher {
 }
 
 impl Refresher {
-    /// Creates a refresher for the sessions of `session_store`. `lease` is how long other replicas wait if this one
-    /// dies during a refresh. API tokens never make a session larger than `max_bytes`.
+    /// Creates a refresher for the sessions of `session_store`. If this replica dies during a refresh, others
+    /// wait for `lease`. API tokens never make a session larger than `max_bytes`.
     pub fn new(
         session_store: SessionStore,
         providers: impl Into<RefreshProviders>,
@@ -122,8 +122,8 @@ impl Refresher {
         }
     }
 
-    /// Waits at most `limit` for running work: an aborted grant loses the rotated token. No new work may
-    /// start meanwhile.
+    /// Waits at most `limit` for running work: an aborted grant loses the rotated token. The caller must start
+    /// no new work meanwhile.
     pub(crate) async fn finish(&self, limit: Duration) {
         self.work.close();
         if tokio::time::timeout(limit, self.work.wait()).await.is_err() {
@@ -131,8 +131,8 @@ impl Refresher {
         }
     }
 
-    /// Waits for the flight that refreshes the wanted tokens: the running one, or a new one that a call of
-    /// `caller` starts.
+    /// Joins the running flight for the wanted tokens, or starts one in the name of `caller`. The returned
+    /// waiter receives its outcome.
     fn join(&self, seen: &Session, wanted: TokenRequest, caller: &str, ahead: bool) -> FlightWaiter {
         let span = || record::span(seen.handle, ahead);
         let (waiting, entry) = self.flights.join(seen.handle, wanted.clone(), span);
@@ -163,7 +163,7 @@ impl Refresher {
         flight.outcome_within(left).await
     }
 
-    /// Replaces an access token that the provider rejects for an exchange although it has not expired.
+    /// Replaces an access token that the provider rejected in an exchange before its expiry.
     /// Repeated calls cause no repeated refreshes: if the new token is rejected too, the next refresh is
     /// possible after [`REPLACED_PAUSE`].
     async fn replace_subject(
@@ -191,14 +191,14 @@ impl Refresher {
         }
     }
 
-    /// Whether a session is within the size limit. Sealing errors surface on write.
+    /// Whether the sealed session is within the size limit. If sealing fails, it is not; the write then fails too.
     fn fits(&self, session: &Session) -> bool {
         let sealed = self.session_store.vault().seal_session(session);
         sealed.is_ok_and(|sealed| sealed.len() <= self.max_bytes)
     }
 
-    /// Returns the session after a refresh newer than `seen`; all waiting calls share one grant. A call waits
-    /// at most the provider's timeout; a later outcome is available to the next call.
+    /// Returns the session with newer tokens than `seen`. All waiting calls share one grant, and each waits at
+    /// most for the provider's timeout. The next call receives a later outcome.
     pub async fn refresh(
         &self,
         seen: Session,

@@ -1,17 +1,17 @@
-//! Endings that must also reach sessions which are just being created or restored.
+//! Marks of endings: they also end sessions that are just being created or restored.
 //!
 //! A back-channel logout may arrive while its session is just being created. It finds no session to remove,
-//! and the session appears a moment later. So an ending leaves a *mark*: a sealed record without index, with
-//! the time of the ending's request, which expires by itself.
+//! and the session appears a moment later. So an ending leaves a *mark*: a sealed record without index. It
+//! holds the time of the ending's request, and expires by itself.
 //!
 //! Invariants
-//! - An ending by a list writes the mark first. The creation of a session looks for marks afterwards.
-//! - A mark ends a session if its time is not before the receipt of the session's tokens.
-//! - Without that time, the time of the sign-in's claim counts. Without a claim, a mark ends the session if
-//!   it appeared or moved during the creation.
+//! - The ending of a list's sessions writes its mark first. A creation writes the session, then reads the marks.
+//! - A mark ends a session if the session's tokens were received at the mark's time or earlier.
+//! - If no receipt time is known, the time at which an edge claimed the sign-in counts. Without a claim, a mark
+//!   that appeared or changed during the creation ends the session.
 //! - All times are the store's, in milliseconds, and are never compared with the provider's clock.
-//! - An ending waits for no mark: if a full store rejects a mark, it is written later.
-//! - A young session that ends leaves a mark under its own handle: a repeated request does not create it again.
+//! - A failed mark delays no ending: if a full store rejects the mark, the session service writes it later.
+//! - A new session that ends leaves a mark under its own handle, so that no repeated request creates it again.
 
 use super::SessionStore;
 use super::records::early_end_name;
@@ -20,16 +20,16 @@ use crate::error::SessionsError;
 use crate::session::{Cause, Claims, Handle, Name, Session, index};
 use crate::store::Record;
 
-/// How long a mark is kept: longer than the time from the receipt of the tokens to the session.
+/// How long a mark is kept: longer than the time from the receipt of the tokens to the session's creation.
 pub(crate) const MARK_KEPT_MS: u64 = 120_000;
 
-/// How long a session's own mark is kept, and how long a repeated request finds its session: ten minutes.
+/// How long a new session's own mark is kept, and how long a repeated creation finds its session: ten minutes.
 pub(crate) const REQUEST_KEPT_MS: u64 = 600_000;
 
-/// How long a theft is kept for its user: 30 days.
+/// How long the mark of a theft waits for the user's next sign-in: 30 days.
 const THEFT_KEPT_MS: u64 = 30 * 86_400_000;
 
-/// How long the record that the user was informed is kept.
+/// The lifetime of the record that replaces a theft's mark after the user was informed.
 const NOTICE_KEPT_MS: u64 = 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +41,8 @@ pub(crate) struct EndMark {
 }
 
 impl SessionStore {
-    /// Leaves a mark for sessions of a list that are just being created, with a subject only for that user's
-    /// sessions. `ordered_at_ms` is the time of the ending's request.
+    /// Leaves a mark for sessions of a list that are just being created. With `subject`, it applies only to that
+    /// user. `ordered_at_ms` is the time of the ending's request.
     pub(crate) async fn mark_ended(
         &self,
         list: Name,
@@ -54,7 +54,7 @@ impl SessionStore {
             .await
     }
 
-    /// The lists that may hold a mark or a demand for a new session.
+    /// The lists of a new session: their marks and sign-in demands apply to it.
     pub(crate) fn future_session_lists<'a>(
         &self,
         issuer: &str,
@@ -66,8 +66,8 @@ impl SessionStore {
         index::mark_names(issuer, subject, sids, email.as_deref())
     }
 
-    /// Leaves a mark under the name of a session that is about to end, if its creation may be repeated. A
-    /// mark that cannot be written now is retried, and the retry ends a session that was created again.
+    /// Leaves the own mark of a session before it ends, if its creation may still be repeated. If the store
+    /// fails, a background retry writes the mark, and ends the session if it was created again.
     pub(crate) async fn mark_if_recent(&self, session: &Session, cause: Cause) {
         if self.now_ms().saturating_sub(session.created_at_ms) >= REQUEST_KEPT_MS {
             return;
@@ -78,7 +78,7 @@ impl SessionStore {
         }
     }
 
-    /// In the background, writes the mark of a session that ended young.
+    /// Writes a session's own mark in the background, and then ends the session if it exists.
     pub(crate) fn mark_early_end_later(&self, handle: Handle, cause: Cause) {
         let what = "the mark of a session that ended soon after it began";
         self.retry_later(what, self.clone(), move |session_store| async move {
@@ -87,25 +87,25 @@ impl SessionStore {
         });
     }
 
-    /// Leaves a mark under the name of a session that ended young, or never began.
+    /// Leaves the own mark of a session that ended soon after its creation, or was never created.
     pub(crate) async fn mark_early_end(&self, handle: Handle) -> Result<(), SessionsError> {
         let now_ms = self.now_ms();
         self.write_mark(early_end_name(handle), now_ms, "", REQUEST_KEPT_MS)
             .await
     }
 
-    /// Whether the session of this handle ended young.
+    /// Whether the session of this handle has its own mark: its creation must not be repeated.
     pub(crate) async fn has_early_end_mark(&self, handle: Handle) -> Result<bool, SessionsError> {
         Ok(self.store().load(early_end_name(handle)).await?.is_some())
     }
 
-    /// Leaves a mark for the next sign-in of a user whose session just ended by theft.
+    /// Leaves a mark for the user's next sign-in: a client used a copy of a session's cookie, so the session ends.
     pub(crate) async fn note_theft(&self, issuer: &str, subject: &str) -> Result<(), SessionsError> {
         let name = theft_name(issuer, subject);
         self.write_mark(name, self.now_ms(), subject, THEFT_KEPT_MS).await
     }
 
-    /// When a user's session ended by theft, in milliseconds since the Unix epoch, if the user is not informed yet.
+    /// When a stolen session of the user ended, in Unix milliseconds, if the user is not informed yet.
     pub(crate) async fn pending_theft_notice(
         &self,
         issuer: &str,
@@ -120,7 +120,7 @@ impl SessionStore {
         Ok(mark.filter(|mark| mark.subject == subject).map(|mark| mark.at_ms))
     }
 
-    /// Records that the user was informed of a theft. A later theft stays noted.
+    /// Records that the user was informed of a theft. The mark of a later theft stays.
     pub(crate) async fn confirm_theft_notice(
         &self,
         issuer: &str,
@@ -136,7 +136,7 @@ impl SessionStore {
         written.map(|_| ())
     }
 
-    /// Whether a session of these lists and this user was ended at `since_ms` or later. One round trip.
+    /// Whether a mark of these lists has a time of at least `since_ms` and applies to this user. One round trip.
     pub(crate) async fn ended_since(
         &self,
         lists: &[Name],
@@ -159,8 +159,8 @@ impl SessionStore {
         marks.collect()
     }
 
-    /// The content of a mark. If this replica lacks its key, the mark counts from its write time, for every
-    /// user.
+    /// The content of a mark. If this replica lacks its key, the time of the write counts, and the mark applies
+    /// to every user.
     fn open_mark(&self, name: Name, record: &Record) -> EndMark {
         let note = self.vault().open_note(MARK, name, &record.payload).ok();
         let read = note.as_deref().and_then(|note| note.split_first_chunk());
@@ -184,12 +184,12 @@ impl SessionStore {
     ) -> Result<(), SessionsError> {
         let note = [&at_ms.to_be_bytes()[..], subject.as_bytes()].concat();
         let merge = |there: &Record| {
-            // A request that was delayed changes no later mark.
+            // A delayed request must not replace a later mark.
             let known = self.open_mark(name, there);
             (known.subject != subject || known.at_ms <= at_ms).then(|| note.clone())
         };
         match self.write_note(MARK, name, &note, kept_ms, merge).await {
-            // Every retry found a later mark.
+            // Other writers won every attempt, so a mark of theirs exists.
             Err(SessionsError::StaleVersion) => Ok(()),
             written => written.map(|_| ()),
         }
@@ -197,7 +197,7 @@ impl SessionStore {
 }
 
 impl EndMark {
-    /// Whether it ends a session of `subject` that began at `since_ms`: by its time, or as it is not in `before`.
+    /// Whether it ends a session of `subject`: its time is at least `since_ms`, or `before` does not contain it.
     pub(crate) fn ends(&self, subject: &str, since_ms: u64, before: Option<&[Option<EndMark>]>) -> bool {
         let concerns = self.subject.is_empty() || self.subject == subject;
         let is_new = before.is_some_and(|before| !before.iter().flatten().any(|known| known == self));
