@@ -182,12 +182,8 @@ impl SessionStore {
         subject: &str,
         kept_ms: u64,
     ) -> Result<(), SessionsError> {
-        let note = [&at_ms.to_be_bytes()[..], subject.as_bytes()].concat();
-        let merge = |there: &Record| {
-            // A delayed request must not replace a later mark.
-            let known = self.open_mark(name, there);
-            (known.subject != subject || known.at_ms <= at_ms).then(|| note.clone())
-        };
+        let note = mark_note(at_ms, subject);
+        let merge = |there: &Record| self.open_mark(name, there).merged_with(at_ms, subject);
         match self.write_note(MARK, name, &note, kept_ms, merge).await {
             // Other writers won every attempt, so a mark of theirs exists.
             Err(SessionsError::StaleVersion) => Ok(()),
@@ -196,7 +192,18 @@ impl SessionStore {
     }
 }
 
+fn mark_note(at_ms: u64, subject: &str) -> Vec<u8> {
+    [&at_ms.to_be_bytes()[..], subject.as_bytes()].concat()
+}
+
 impl EndMark {
+    /// The note that ends what this mark and a new one end: the later time counts, and two subjects become every
+    /// user. `None` if this mark already does.
+    fn merged_with(&self, at_ms: u64, subject: &str) -> Option<Vec<u8>> {
+        let subject = if self.subject == subject { subject } else { "" };
+        (self.at_ms <= at_ms || self.subject != subject).then(|| mark_note(self.at_ms.max(at_ms), subject))
+    }
+
     /// Whether it ends a session of `subject`: its time is at least `since_ms`, or `before` does not contain it.
     pub(crate) fn ends(&self, subject: &str, since_ms: u64, before: Option<&[Option<EndMark>]>) -> bool {
         let concerns = self.subject.is_empty() || self.subject == subject;
@@ -217,6 +224,30 @@ fn theft_name(issuer: &str, subject: &str) -> Name {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mark_loses_nothing_when_another_one_is_written() {
+        let mark = |subject: &str| EndMark {
+            version: 1,
+            at_ms: 5_000,
+            subject: subject.to_owned(),
+        };
+        for (subject, new, merged) in [
+            ("alice", (6_000, "alice"), Some((6_000, "alice"))),
+            ("alice", (4_000, "alice"), None),
+            ("", (4_000, "alice"), None),
+            ("", (6_000, "alice"), Some((6_000, ""))),
+            ("alice", (4_000, ""), Some((5_000, ""))),
+            ("alice", (4_000, "bob"), Some((5_000, ""))),
+        ] {
+            let expected = merged.map(|(at_ms, subject)| mark_note(at_ms, subject));
+            assert_eq!(
+                mark(subject).merged_with(new.0, new.1),
+                expected,
+                "{subject} {new:?}"
+            );
+        }
+    }
 
     #[test]
     fn a_mark_ends_what_began_by_then_of_its_person() {
