@@ -20,19 +20,19 @@ pub(super) struct RequestHead<'a> {
     pub(super) is_websocket: bool,
 }
 
-/// The credentials that an authorized request is forwarded with.
+/// The credentials that the edge uses when it forwards an authorized request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Authorized {
-    /// The session, if the route is guarded.
+    /// The session that authorized the request; `None` for a bearer token, an open route or a preflight.
     pub(crate) current: Option<CurrentSession>,
-    /// The access token, if the route attaches one.
+    /// The session's access token, if the edge has to attach one.
     pub(crate) access_token: Option<Arc<CachedToken>>,
-    /// The client's own access token, if it replaces a session.
+    /// The access token that the client sent in place of a session cookie.
     pub(crate) bearer: Option<Arc<VerifiedAccessToken>>,
 }
 
 impl Authorized {
-    /// Authorized by the client's own access token.
+    /// Authorizes a request by the access token that the client sent. There is no session.
     pub(super) fn by_token(token: Arc<VerifiedAccessToken>) -> Self {
         Self {
             bearer: Some(token),
@@ -40,7 +40,7 @@ impl Authorized {
         }
     }
 
-    /// Adds the session or the client to the response extensions, for the log.
+    /// Adds the session's handle or the client's ID to the response extensions, for the access log.
     pub(super) fn name_in(&self, response: &mut Response) {
         let extensions = response.extensions_mut();
         if let Some(token) = &self.bearer {
@@ -50,7 +50,7 @@ impl Authorized {
         }
     }
 
-    /// The user or client that the request acts for; `None` if the route is not guarded.
+    /// The user or client that sent the request; `None` if the request has neither a session nor a token.
     pub(super) fn principal(&self) -> Option<Principal<'_>> {
         match (&self.current, &self.bearer) {
             (Some(current), _) => Some((&*current.session).into()),

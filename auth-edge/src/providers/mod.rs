@@ -1,10 +1,10 @@
-//! The identity providers, and the choice of one for a sign-in, a session or a message.
+//! The identity providers, and the choice of one for a sign-in, a session, a token or a logout message.
 //!
 //! Invariants
-//! - No two providers share an issuer or a callback, so that no answer passes for another provider's.
+//! - No two providers share an issuer or a callback, so the edge cannot confuse their answers.
 //! - The edge sends the data of a session only to the session's own issuer.
 //!
-//! With plain variables there is one provider and no choice.
+//! If environment variables configure the provider, there is only one, and a login has no choice.
 
 mod name;
 pub(crate) mod sites;
@@ -24,20 +24,20 @@ use crate::values::refusal::RefusalReason;
 pub(crate) struct IdentityProvider {
     /// Its id in the configuration.
     pub(crate) id: String,
-    /// The client of the provider.
+    /// The OpenID Connect client for this provider.
     pub(crate) relying_party: RelyingParty,
     /// The path of its callback.
     pub(crate) callback_path: String,
-    /// Slots for concurrent introspection calls (RFC 7662): a slow provider takes no slots of another one.
+    /// Slots for concurrent introspection calls (RFC 7662). A slow provider uses no slots of other providers.
     pub(crate) open_questions: Semaphore,
     /// Its display name; `None` if no useful name is known.
     pub(crate) name: Option<String>,
 }
 
-/// Longest list of provider origins in a policy, in bytes: a page's head still fits a proxy's buffer.
+/// Most bytes of provider origins in a content security policy, so that the headers fit a proxy's buffer.
 const MAX_SOURCES_BYTES: usize = 1_024;
 
-/// Concurrent introspection calls per provider. Further clients have to retry: there is no queue.
+/// Most concurrent introspection calls per provider. The edge rejects further ones: it has no queue.
 const MAX_OPEN_QUESTIONS: usize = 64;
 
 impl IdentityProvider {
@@ -76,10 +76,10 @@ pub(crate) struct IdentityProviders {
     pub(crate) several: bool,
 }
 
-/// How a login names a provider.
+/// The provider that a login request or its route names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProviderHint<'a> {
-    /// The issuer that a third party names.
+    /// The issuer in the `iss` parameter of a login that a third party starts.
     pub(crate) issuer: Option<&'a str>,
     /// The id in the `connection` parameter.
     pub(crate) connection: Option<&'a str>,
@@ -88,10 +88,10 @@ pub(crate) struct ProviderHint<'a> {
 }
 
 impl IdentityProviders {
-    /// The configured providers, each with its callback path. Does no IO except reading certificates.
+    /// Builds the configured providers, each with its callback path. Reads certificates, but does no other IO.
     ///
     /// # Errors
-    /// Unusable settings.
+    /// A provider's settings are unusable.
     pub(crate) fn new(
         configured: &provider_settings::ConfiguredProviders,
         callback_path: impl Fn(&provider_settings::ConfiguredProvider) -> String,
@@ -123,7 +123,7 @@ impl IdentityProviders {
         all.find(|provider| provider.is_issuer(issuer))
     }
 
-    /// The provider of a session with this issuer; `None` if it is no longer configured.
+    /// The provider of a session with this issuer; `None` if not configured. Without a provider file: the only one.
     #[must_use]
     pub(crate) fn of_session(&self, issuer: &str) -> Option<&IdentityProvider> {
         if self.several {
@@ -133,7 +133,7 @@ impl IdentityProviders {
         }
     }
 
-    /// The id for the next sign-in of a user with a session of this issuer; `None` if there is no choice.
+    /// The id of this issuer's provider, for a login URL. `None` if unknown, or if no file lists the providers.
     #[must_use]
     pub(crate) fn connection_of(&self, issuer: &str) -> Option<&str> {
         let mut all = self.all.iter().filter(|_| self.several);
@@ -141,10 +141,10 @@ impl IdentityProviders {
         Some(&provider.id)
     }
 
-    /// The provider to sign in at: the named one; at a provider's own host that provider; else the default.
+    /// Chooses the provider for a sign-in: the named one, else the owner of this host, else the default.
     ///
     /// # Errors
-    /// The named provider is unknown, or not allowed here.
+    /// The named provider is unknown, the names contradict each other, or another provider owns this host.
     pub(crate) fn choose(
         &self,
         named: ProviderHint<'_>,
@@ -189,7 +189,7 @@ impl IdentityProviders {
         }
     }
 
-    /// The response mode whose cookie attributes can clear the cookie of any pending sign-in.
+    /// The response mode whose cookie attributes clear the pending sign-ins of every provider.
     #[must_use]
     pub(crate) fn pending_mode(&self) -> ResponseMode {
         let by_form = |provider: &Arc<IdentityProvider>| provider.response_mode() == ResponseMode::FormPost;
@@ -200,8 +200,8 @@ impl IdentityProviders {
         }
     }
 
-    /// The origins of all issuers, separated by spaces, for a content security policy; all of https if the
-    /// list is too long for the head of a page.
+    /// The origins of all issuers, separated by spaces, for a content security policy. If the list is too
+    /// long for a response head, returns `https:`, which allows every https origin.
     #[must_use]
     pub(crate) fn origins(&self) -> String {
         let origins: BTreeSet<String> = self.all.iter().map(|provider| provider.origin()).collect();
@@ -213,7 +213,7 @@ impl IdentityProviders {
         }
     }
 
-    /// The public keys of this client at all providers, to register there; `None` if it signs nothing.
+    /// The edge's public keys, which the operator registers at the providers; `None` if the edge signs nothing.
     #[must_use]
     pub(crate) fn client_jwks(&self) -> Option<Value> {
         let mut keys: Vec<Value> = Vec::new();
@@ -232,7 +232,7 @@ impl IdentityProviders {
     }
 }
 
-/// The addresses of the product: the configured `hosts`, and hosts of single providers.
+/// The edge's addresses: the base URL, the configured `hosts`, and the hosts that single providers own.
 #[must_use]
 pub(crate) fn sites(
     providers: &provider_settings::ConfiguredProviders,

@@ -1,6 +1,6 @@
-//! The answers to checks that do not pass.
+//! The answers to forward-auth checks of requests that the edge rejects.
 //!
-//! Invariant: the edge redirects to the login only if a person visits a page.
+//! Invariant: the edge redirects to the login only if a user navigates to a page.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -14,8 +14,8 @@ use crate::route_table::{Guard, Route};
 use crate::values::forwarded::OriginalRequest;
 use crate::values::reserved::device_page;
 
-/// 401 or 403, depending on the unmet requirement. Or 302 to the login route if the rule or the proxy asks
-/// for redirects and a sign-in can meet the requirement.
+/// Answers a page navigation with 302 to the login or device page if the rule or the proxy asks for redirects.
+/// Any other request, or a requirement that no sign-in meets, gets an error such as 401 or 403.
 pub(super) fn refuse(
     gateway: &Gateway,
     (asking, original): (&Parts, &OriginalRequest),
@@ -52,8 +52,8 @@ pub(super) fn refuse(
     response
 }
 
-/// Whether visitors are redirected to the login: by the rule (`redirect = true`), or by the proxy
-/// (`?redirect=1`) unless the rule forbids it.
+/// Whether the rule (`redirect = true`) or the proxy (`?redirect=1`) asks the edge to redirect visitors. A rule
+/// whose guard is not `page` prevents redirects.
 fn sends_visitors(asking: &Parts, route: Option<&Route>) -> bool {
     let by_proxy = || {
         let query = asking.uri.query().unwrap_or_default();
@@ -65,8 +65,8 @@ fn sends_visitors(asking: &Parts, route: Option<&Route>) -> bool {
     }
 }
 
-/// Whether a person sees the answer: a navigation by Fetch Metadata, or by `Accept` if the browser sends
-/// none. A redirect would lose the content of a form.
+/// Whether the request is a page navigation: by Fetch Metadata, or by `Accept` if the browser sends none.
+/// A form post does not count: a redirect would lose its content.
 fn is_visit(method: Option<&Method>, headers: &HeaderMap) -> bool {
     let is_known = headers.contains_key("sec-fetch-mode") || wants_page(headers);
     let reads = matches!(method, None | Some(&Method::GET | &Method::HEAD));
