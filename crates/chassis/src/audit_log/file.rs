@@ -1,7 +1,7 @@
-//! An append-only file of records. It is synced to disk within a second, and reopened after a rotation.
+//! An append-only file of audit records. The writer syncs it within a second, and reopens it after a rotation.
 //!
 //! Invariants
-//! - A write that fails is retried until it succeeds; records wait in the queue meanwhile.
+//! - The writer retries a failed write until it succeeds. Meanwhile, new records wait in the queue.
 //! - Existing content of the file never changes.
 
 use std::error::Error;
@@ -15,19 +15,19 @@ use prometheus::{IntCounter, Registry};
 
 use crate::readiness::{Condition, Readiness, Weight};
 
-/// The file mode: the group, which includes log collectors, may read.
+/// The file mode. The group may read, so that a log collector in this group can.
 const MODE: u32 = 0o640;
 
-/// Records of at most this time are lost in a power failure.
+/// The longest wait between a write and its sync. A power failure loses at most the records of this time.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The time between two checks whether the file was moved away.
+/// The time between two checks for a rotation of the file.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The wait before a failed write is retried.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The condition in the answer of `/readyz`.
+/// The name of the condition in the answer of `/readyz`.
 const CONDITION: &str = "audit_log";
 
 /// The file of `AUDIT_LOG` cannot be opened.
@@ -38,7 +38,7 @@ pub(crate) struct OpenError {
     source: io::Error,
 }
 
-/// The file.
+/// The open file and the state of its writes.
 pub(crate) struct AuditFile {
     path: PathBuf,
     file: File,
@@ -101,7 +101,7 @@ impl AuditFile {
     fn sync(&mut self) -> io::Result<()> {
         if self.unsynced_since.is_some() {
             match self.file.sync_data() {
-                // A pipe or a terminal: there is no disk.
+                // The system cannot sync a pipe or a terminal.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
                 synced => synced?,
             }
@@ -144,8 +144,8 @@ impl AuditFile {
 }
 
 impl Write for AuditFile {
-    /// Writes all lines, however long it takes. After a rotation in between, an incomplete line is written
-    /// again, as a whole, to the new file.
+    /// Writes all lines; blocks until it succeeds. If the file was moved when a write fails, continues in a new
+    /// file, and repeats an interrupted line there from its start.
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         let mut written = 0;
         while let Some(rest) = lines.get(written..).filter(|rest| !rest.is_empty()) {
@@ -173,7 +173,7 @@ impl Write for AuditFile {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // The lines are written. A failed sync or reopening is retried with the next flush.
+        // The file has the lines. The next flush retries a failed sync or reopening.
         if let Err(error) = self.maintain() {
             self.report_failure(&error);
         }
@@ -190,7 +190,7 @@ fn open_to_append(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Ends the last line if an earlier process was killed while it wrote it.
+/// Adds a newline to an incomplete last line, which an earlier process left when it was killed.
 fn end_line(mut file: File) -> io::Result<File> {
     let length = file.metadata()?.len();
     // A pipe has no length and no last byte.

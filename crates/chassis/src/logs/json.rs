@@ -1,12 +1,12 @@
 //! Records as JSON: one object a line, with time, level, fields and target.
 //!
 //! Invariants
-//! - An error value (`error = &error as &dyn Error`) is written with all causes. The field holds its message,
-//!   the name with `.sources` the causes, outermost first. The plain format has the same.
+//! - An error value (`error = &error as &dyn Error`) becomes two fields: `error` has its message, and
+//!   `error.sources` lists its causes, outermost first. The plain format has the same fields.
 //! - A record is always one line.
-//! - A record written while a request is answered has the request's ID, wherever the code comes from.
+//! - A record written during a request has the request's ID, even if a library writes the record.
 //!
-//! Deliberately absent: spans. A record does not repeat their fields.
+//! This format omits spans on purpose: a record does not repeat the fields of its spans.
 
 use std::error::Error;
 use std::fmt;
@@ -22,10 +22,10 @@ use super::queue::LogQueue;
 use crate::audit::{self, Origin, schema};
 use crate::clock::timestamp;
 
-/// Bound on the causes of one error. Usual chains have four or five; a faulty chain may be endless.
+/// Most causes written for one error. Usual chains have four or five; a faulty chain may be endless.
 const MAX_SOURCES: usize = 16;
 
-/// Most records are smaller than this, in bytes.
+/// Initial size of a record's buffer in bytes. Most records fit.
 const USUAL_BYTES: usize = 512;
 
 /// The field with the request's ID.
@@ -35,18 +35,18 @@ const REQUEST_ID: &str = "request_id";
 pub(super) struct Json {
     /// The service name in audit records.
     pub(super) service: &'static str,
-    /// The records that this layer writes. It skips those of other layers at no cost.
+    /// The records that this layer writes. It skips all others before it formats them.
     pub(super) records: Records,
     /// The queue that receives the records.
     pub(super) queue: LogQueue,
 }
 
-/// Records of one stream.
+/// The records that a layer selects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Records {
     /// All of them.
     All,
-    /// Audit records alone.
+    /// Only audit records.
     Audit,
     /// All but audit records.
     Logs,
@@ -97,7 +97,7 @@ fn line(time: &str, event: &Event<'_>) -> Result<Vec<u8>, serde_json::Error> {
     Ok(line)
 }
 
-/// Adds an event's fields to an object; its message only if `has_message`.
+/// Adds the event's fields to the object, and the event's message only if `has_message`.
 fn recorded<M: SerializeMap>(map: M, event: &Event<'_>, has_message: bool) -> Result<M, M::Error> {
     let mut fields = FieldWriter {
         map,
@@ -111,11 +111,11 @@ fn recorded<M: SerializeMap>(map: M, event: &Event<'_>, has_message: bool) -> Re
     }
 }
 
-/// Writes the fields of a record in the order of arrival.
+/// Writes the fields of a record in the event's order.
 struct FieldWriter<M: SerializeMap> {
     map: M,
     has_message: bool,
-    /// The first error. A visitor cannot return errors.
+    /// The first error, kept here because the methods of `Visit` cannot return errors.
     failed: Option<M::Error>,
 }
 

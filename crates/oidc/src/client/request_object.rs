@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::client::client_key::{ClientKey, SigningFailed};
 use crate::random;
 
-/// Lifetime of a request in seconds: the browser delivers it at once.
+/// Lifetime of a request object in seconds. It can be short: the browser delivers the object at once.
 const LIFETIME_SECS: u64 = 300;
 
 /// Signs all parameters as one object for the provider.
@@ -50,7 +50,7 @@ pub(crate) fn sign(
     )
 }
 
-/// Wraps the object in a request. In the browser's, OpenID Connect requires some parameters outside too.
+/// Builds the request around the object. Unless `pushed`, it repeats parameters that OpenID Connect requires.
 pub(crate) fn around(object: String, parameters: &[(String, String)], pushed: bool) -> Vec<(String, String)> {
     const STAY: [&str; 3] = ["client_id", "response_type", "scope"];
     let stay = if pushed { &STAY[..1] } else { &STAY };

@@ -1,4 +1,4 @@
-//! The location of an issuer's metadata, and the rules for accepting them.
+//! The URLs of an issuer's metadata, and the rules for accepting the metadata.
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -10,10 +10,10 @@ use crate::{BuildError, ClientAuth, Metadata, ProviderError, ProviderSettings};
 /// The metadata path of authorization servers without OpenID Connect (RFC 8414 section 3).
 const OAUTH_CONFIGURATION: &str = "/.well-known/oauth-authorization-server";
 
-/// Whether an issuer URL is allowed: absolute, no query or fragment, https or, on loopback, http.
+/// Checks an issuer URL: absolute, without query or fragment, and https (on loopback also http).
 ///
 /// # Errors
-/// Why it is not allowed.
+/// The URL breaks one of these rules.
 pub(crate) fn check_issuer(url: &Url) -> Result<(), BuildError> {
     let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
     if !is_web || url.query().is_some() || url.fragment().is_some() {
@@ -26,13 +26,13 @@ pub(crate) fn check_issuer(url: &Url) -> Result<(), BuildError> {
 }
 
 impl ProviderSettings {
-    /// The URL of the metadata.
+    /// The configured metadata URL, else the one below the issuer (Discovery 4.1).
     pub(crate) fn metadata_address(&self) -> Option<Url> {
         let configured = self.metadata_url.clone();
         configured.or_else(|| Metadata::address(&self.issuer))
     }
 
-    /// The URL of RFC 8414 section 3.1: the well-known part comes before the issuer's path.
+    /// The metadata URL by RFC 8414 section 3.1. `None` if the configured URL has no OpenID path to replace.
     pub(crate) fn oauth_metadata_address(&self) -> Option<Url> {
         let mut url = self
             .metadata_url
@@ -47,7 +47,7 @@ impl ProviderSettings {
         is_another.then_some(url)
     }
 
-    /// The provider's metadata with configured endpoints, which also replace those for mutual TLS.
+    /// Replaces endpoints of the provider's metadata with configured ones, and removes their mutual-TLS aliases.
     pub(crate) fn with_configured_endpoints(&self, mut document: Map<String, Value>) -> Map<String, Value> {
         if self.only_signs {
             document.retain(|name, _| name == "issuer" || name == "jwks_uri");
@@ -64,7 +64,7 @@ impl ProviderSettings {
     /// Validates the metadata.
     ///
     /// # Errors
-    /// They are of another issuer, lack a required member, or name an insecure endpoint.
+    /// The metadata names another issuer, lacks a required member, or contains an insecure endpoint.
     pub(crate) fn judge(&self, document: Map<String, Value>) -> Result<Metadata, ProviderError> {
         let mutual_tls = matches!(self.credentials.auth, ClientAuth::TlsClientAuth { .. });
         let document = self.with_configured_endpoints(document);
