@@ -12,17 +12,17 @@ use ring::rand::SecureRandom;
 
 use super::Name;
 
-/// Size of an ID and of a handle: 128 bits cannot be guessed.
+/// Size of an ID and of a handle in bytes. An attacker cannot guess 128 bits.
 pub(crate) const ID_BYTES: usize = 16;
 
-/// Separates handles from all other hashes of the same bytes.
+/// Domain separation: no other hash of the same bytes equals a handle.
 const HANDLE_CONTEXT: &[u8] = b"vestibule session handle v1";
 
 /// The secret that identifies a session for its browser.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionId([u8; ID_BYTES]);
 
-/// The public name of a session, and the name of its record: safe to log and to list.
+/// The public name of a session and of its stored record. Logs and lists may contain it.
 pub type Handle = Name;
 
 /// The text is not 32 lower-case hexadecimal digits.
@@ -31,14 +31,14 @@ pub type Handle = Name;
 pub struct MalformedId;
 
 impl SessionId {
-    /// Makes a new ID; fails if there is no randomness.
+    /// Creates a random ID; fails if the system provides no random bytes.
     pub(crate) fn random(random: &dyn SecureRandom) -> Result<Self, NoRandomness> {
         let mut bytes = [0; ID_BYTES];
         random.fill(&mut bytes).map_err(|_| NoRandomness)?;
         Ok(Self(bytes))
     }
 
-    /// Creates an ID from the bytes of an earlier one.
+    /// Restores an ID from its bytes.
     pub fn from_bytes(bytes: [u8; ID_BYTES]) -> Self {
         Self(bytes)
     }
@@ -48,12 +48,12 @@ impl SessionId {
         decode_hex(text).map(Self)
     }
 
-    /// The bytes, for sealing.
+    /// Returns the secret bytes. The caller has to seal them before storage.
     pub(crate) fn as_bytes(&self) -> &[u8; ID_BYTES] {
         &self.0
     }
 
-    /// The 32 digits: the secret itself, only for its holder.
+    /// Returns the secret as 32 digits, only for the caller that creates the session.
     pub(crate) fn reveal(&self) -> String {
         encode_string(&self.0)
     }

@@ -1,4 +1,4 @@
-//! Replacing a session's claims about its person, or the attributes that callers store with it.
+//! Replaces a session's user claims, or the attributes that callers store in the session.
 
 use super::{Sessions, SessionsError};
 use crate::session::change::ChangeKind;
@@ -7,17 +7,17 @@ use crate::session::{ApiTokens, Claims, Handle, Session};
 /// The values to replace.
 #[derive(Clone, Debug, Default)]
 pub struct SessionUpdate {
-    /// The new claims about the person; `None` leaves them.
+    /// The new user claims; `None` keeps the current ones.
     pub user: Option<Claims>,
-    /// The new attributes; `None` leaves them.
+    /// The new attributes; `None` keeps the current ones.
     pub attributes: Option<Claims>,
-    /// The version that the caller has read; `None` accepts any version.
+    /// The session version that the caller has read; `None` accepts any version.
     pub version: Option<u64>,
 }
 
 impl Sessions {
-    /// Replaces claims or attributes. `StaleVersion` if the session changed since the given version. If the
-    /// session would be too large, drops API tokens (they can be requested again) and the ID token.
+    /// Replaces claims or attributes. Returns `StaleVersion` if the session no longer has the given version. If
+    /// the session would be too large, drops its ID token and its API tokens (callers can request new ones).
     pub async fn update(&self, handle: Handle, update: SessionUpdate) -> Result<Session, SessionsError> {
         let session = self.session_store.load(handle).await?;
         let can_be_smaller = !session.tokens.api.is_empty() || session.tokens.id_token.is_some();

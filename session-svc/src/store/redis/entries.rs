@@ -1,19 +1,19 @@
-//! Entries of the event stream, as the server sends them.
+//! Entries of the event stream, as the Redis server sends them.
 
 use std::sync::Arc;
 
 use redis::{FromRedisValue, ParsingError, Value};
 
-/// An entry's ID: milliseconds and a sequence number.
+/// An entry's ID: a time in milliseconds and a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id(pub(super) u64, pub(super) u64);
 
 impl Id {
-    /// Parses an ID that another one can follow.
+    /// Parses an ID that can be a read position; rejects the greatest ID.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (ms, number) = text.split_once('-')?;
         let id = Self(ms.parse().ok()?, number.parse().ok()?);
-        // No entry can follow the greatest ID, so it is not a valid position, and the server rejects it.
+        // No entry can follow the greatest ID. The server rejects it as a position.
         Some(id).filter(|id| *id != Self(u64::MAX, u64::MAX))
     }
 }
@@ -34,11 +34,11 @@ pub(super) struct StreamEntry {
 /// The content of an entry.
 #[derive(Clone)]
 pub(super) enum EntryContent {
-    /// An event was published.
+    /// A published event.
     Event(Arc<[u8]>),
-    /// Nothing: a listener started on an empty stream.
+    /// No event: the entry gives a listener a start position in an empty stream.
     Mark,
-    /// It is unknown whether a write was done, and so whether its event is missing here.
+    /// Listeners may have missed events, for example because the answer to a write was lost.
     Gap,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn unexpected() -> ParsingError {
 }
 
 impl FromRedisValue for StreamEntry {
-    /// Parses the form of XRANGE and XREAD: an array of the ID and of field-value pairs.
+    /// Parses an entry in a reply of XRANGE or XREAD: an array of the ID and the field-value pairs.
     fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
         let (id, fields): (String, Vec<Vec<u8>>) = FromRedisValue::from_redis_value(value)?;
         let id = Id::parse(&id).ok_or_else(unexpected)?;
