@@ -98,6 +98,7 @@ test("two minutes before the last end a dialog says when to sign in again, leads
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme });
     await assertAccessible(page, `the last end, ${colorScheme}`);
+    assert.ok(await announced.isVisible(), "it stays until the person answers");
     for (const width of [390, 1280]) {
       await page.setViewportSize({ width, height: 844 });
       await page.screenshot({ path: `${screens}last-end-${colorScheme}-${width}.png` });

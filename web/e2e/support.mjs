@@ -123,7 +123,7 @@ export async function signInAtProvider(page, stack, account = stack.accounts[0])
   await Promise.race([
     page.waitForURL((url) => url.href.startsWith(stack.edgeUrl)),
     page
-      .getByRole("button", { name: "Continue" })
+      .getByRole("button", { name: "Continue", exact: true }) // not a button of the app
       .click()
       .then(() => page.waitForURL((url) => url.href.startsWith(stack.edgeUrl))),
   ]);
