@@ -5,7 +5,6 @@ import { join } from 'node:path';
 
 import { wrapped } from '../../dev/lib/wrap.mjs';
 import { ROOT } from '../../dev/stack.mjs';
-import { growthChart } from './charts.mjs';
 import { judged } from './judge.mjs';
 import { goalsTable, latencyTable } from './tables.mjs';
 import { budget, machine } from './words.mjs';
@@ -50,21 +49,15 @@ ${missed(judgements)}
 
 ## Latency at a stated load
 
-Requests are due at a fixed rate that does not depend on earlier ones. Each takes a free one of 64 connections, and its latency counts from its due
-time: a short pause of the server shows in every request due meanwhile. Milliseconds; generator and servers share the cores.
+Milliseconds. Requests are due at a fixed rate, on 64 connections. Latency counts from the due time, so a pause of the server shows in every request due meanwhile.
 
 ${latencyTable(series.latency)}
-
-## Growth of sessions
-
-${growthChart(record)}
 
 ## Method
 
 \`make bench\` builds release programs, starts them on loopback and takes 25 minutes at most (${budget(run)}). wrk makes full load
 with one thread, oha a stated load, and h2load gRPC calls
-([why](decisions/measurement.md#latency-at-a-stated-load)). Compared cases run in alternating rounds after a warm-up; the page shows medians. \`make bench-quick\` takes three minutes,
-prints the same tables for some lines and records nothing, as does \`node bench/run.mjs --only LINE\`. [recorded.json](../bench/recorded.json) has every figure of the run.
+([why](decisions/measurement.md#latency-at-a-stated-load)). Compared cases run in alternating rounds after a warm-up; the page shows medians. \`make bench-quick\` takes three minutes and records nothing. [recorded.json](../bench/recorded.json) has every figure of the run.
 
 Programs: ${programs.join(', ')}.
 `;
