@@ -107,7 +107,7 @@ class Disks(unittest.TestCase):
         helm = self.enterContext(cluster.running())
         self.assertEqual(helm.apply("install", LEAST).returncode, 0)
         before = dict(helm.cluster.of("configmaps"))
-        for wrong, words in (({"storage": "8Gi"}, "redis.storage is 8Gi, and the disks have 1Gi."), ({"storageClassName": "fast"}, 'redis.storageClassName is "fast", and the disks have "".')):
+        for wrong, words in (({"storage": "8Gi"}, "redis.storage is 8Gi, but the disks have 1Gi."), ({"storageClassName": "fast"}, 'redis.storageClassName is "fast", but the disks have "".')):
             done = helm.apply("upgrade", merged(SLOWER, {"redis": wrong}))
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(words, done.stderr)

@@ -1,28 +1,28 @@
-{{- /* The chart's name and version, as Helm's own label has it. */}}
+{{- /* The chart's name and version, in the form of the label helm.sh/chart. */}}
 {{- define "vestibule.chart" -}}
 {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
-{{- /* An image by its name in the values: with a digest if there is one, else with its tag, else with the product's version. */}}
+{{- /* The image that `images.NAME` describes: its digest, else its tag, else the product's version. */}}
 {{- define "vestibule.image" -}}
 {{- $root := index . 0 }}
 {{- $image := index $root.Values.images (index . 1) }}
 {{- if $image.digest }}{{ $image.repository }}@{{ $image.digest }}{{ else }}{{ $image.repository }}:{{ $image.tag | default $root.Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{- /* The host that people go to. */}}
+{{- /* The host of baseUrl. */}}
 {{- define "vestibule.host" -}}
 {{ (urlParse .Values.baseUrl).hostname }}
 {{- end }}
 
-{{- /* The name of a ConfigMap: a changed one gets another name, so that it comes to pods by a rollout and never under them. */}}
+{{- /* A ConfigMap's name with a hash of its data: a change starts a rollout and never reaches running pods. */}}
 {{- define "vestibule.config-name" -}}
 {{- $root := index . 0 }}
 {{- $name := index . 1 }}
 {{- printf "%s-%s" $name (include (printf "vestibule.data.%s" $name) $root | sha256sum | trunc 10) }}
 {{- end }}
 
-{{- /* All hosts that people go to, without ports. */}}
+{{- /* All hosts of the edge, without ports. */}}
 {{- define "vestibule.hosts" -}}
 {{- $hosts := list (include "vestibule.host" . | trim) }}
 {{- range .Values.hosts }}
@@ -31,7 +31,7 @@
 {{- toYaml $hosts }}
 {{- end }}
 
-{{- /* Where a store of the platform's is, one rule for each address. */}}
+{{- /* Egress rules for an external store, one for each address. */}}
 {{- define "vestibule.store-egress" -}}
 {{- range .Values.store.addresses }}
 {{- $ports := list }}
@@ -42,8 +42,8 @@
 {{- end }}
 {{- end }}
 
-{{- /* The replicas of a Deployment. With autoscaling the live number: without the field Kubernetes runs one pod, and another number is a conflict
-with the autoscaler. */}}
+{{- /* The replicas of a Deployment. With autoscaling, it keeps the live number: without the field, Kubernetes runs
+one pod, and any other number conflicts with the autoscaler. */}}
 {{- define "vestibule.replicas" -}}
 {{- $root := index . 0 }}
 {{- if $root.Values.autoscaling.enabled }}
@@ -53,8 +53,8 @@ with the autoscaler. */}}
 {{- end }}
 {{- end }}
 
-{{- /* ConfigMaps that running pods or the workloads of the release before still name, next to those of this release (`index . 1`). A pod that
-restarts during a rollout finds its settings, and a rollback finds every ConfigMap in both releases. The next upgrade removes them. */}}
+{{- /* Keeps old ConfigMaps that running pods or the previous release still use. `index . 1` has those of this release.
+A pod that restarts during a rollout needs them, and so does a rollback. The next upgrade removes them. */}}
 {{- define "vestibule.configmaps-in-use" -}}
 {{- $root := index . 0 }}
 {{- $space := $root.Release.Namespace }}
@@ -79,7 +79,7 @@ data:
 {{- end }}
 {{- end }}
 
-{{- /* Settings of the chart with those of an installation. */}}
+{{- /* The chart's settings, overridden by those in the values. */}}
 {{- define "vestibule.settings" -}}
 {{- $all := fromYaml (index . 0) }}
 {{- range $name, $value := index . 1 }}
@@ -88,7 +88,7 @@ data:
 {{- toYaml $all }}
 {{- end }}
 
-{{- /* Who may call the session service: the file of the product's own callers, and those of other namespaces. */}}
+{{- /* The callers of the session service: the product's own ones from the file, and those of other namespaces. */}}
 {{- define "vestibule.callers" -}}
 {{- $root := index . 0 }}
 {{- $root.Files.Get (index . 1) }}
