@@ -1,7 +1,7 @@
-"""For each alert: series with which it is raised, series with which it is not, and the minute at which both are looked at.
+"""Test data for each alert: series that raise it, series that do not, and the minute of the check.
 
-Series are in promtool's notation: `0+60x30` starts at 0 and grows by 60 at each step: of a minute, or of ten where the minute is that of
-another day.
+Series use promtool's notation: `0+60x30` starts at 0 and grows by 60 at each step. A step is one minute, or ten
+minutes if the check is on a later day.
 """
 
 EDGE = 'job="vestibule-edge", namespace="vestibule", pod="edge-1"'
@@ -49,7 +49,7 @@ def endings(status, values):
 
 
 def certificate(use, begins, ends):
-    """One that counts between two seconds of the test's time."""
+    """Returns the series of a certificate that is valid between two seconds of the test's time."""
     return [gauge(f"tls_certificate_{word}_timestamp_seconds", f'{EDGE}, use="{use}"', f"{secs}x120") for word, secs in (("not_before", begins), ("not_after", ends))]
 
 
@@ -58,9 +58,9 @@ def limit(name, values):
 
 
 def burns(good, bad, all_well):
-    """Fast and slow of an objective: a tenth fails for two hours, or for days a little more than the budget; and neither when little does.
+    """Returns the cases of an objective's fast and slow alerts.
 
-    What takes days is looked at in steps of ten minutes.
+    Fast: a tenth fails for two hours. Slow: for days, slightly more than the budget fails, in steps of ten minutes.
     """
     fast = [good("0+90x180"), bad("0+10x180")]
     few = [good("0+1x180"), bad("0+0x60 1x120")]

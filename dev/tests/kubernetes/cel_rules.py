@@ -1,11 +1,11 @@
-"""The rules in CEL of a custom resource, as the API server evaluates them: on the object with its defaults, rule by rule."""
+"""Evaluates the CEL rules of a custom resource on an object with its defaults, as the API server does."""
 
 import functools
 
 import celpy
 
 RULES = "x-kubernetes-validations"
-# Words of CEL's own: a field with such a name is written between underscores in a rule.
+# Reserved words of CEL: a rule writes a field with such a name between underscores.
 RESERVED = {"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while"}
 REPLACED = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 
@@ -17,7 +17,7 @@ def field_name(name):
 
 
 def with_defaults(schema, value):
-    """The value with the defaults of its schema, at every depth."""
+    """Adds the schema's defaults to a value, at every depth."""
     if isinstance(value, dict):
         known = schema.get("properties", {})
         value = {**{name: part["default"] for name, part in known.items() if "default" in part}, **value}
@@ -33,7 +33,7 @@ def part_of(schema, name):
 
 
 def as_cel(schema, value):
-    """The value as a rule sees it: the fields of an object by names that CEL can write, the keys of a map as they are."""
+    """Converts a value for CEL: escapes the field names of objects, and keeps the keys of maps."""
     if isinstance(value, dict):
         is_object = "properties" in schema
         parts = {field_name(name) if is_object else name: as_cel(part_of(schema, name), part) for name, part in value.items()}
@@ -52,12 +52,12 @@ def program(rule):
 def is_kept(rule, value):
     try:
         return bool(program(rule).evaluate({"self": value}))
-    except celpy.CELEvalError:  # the API server refuses what a rule cannot be evaluated on
+    except celpy.CELEvalError:  # the API server rejects an object if a rule's evaluation fails
         return False
 
 
 def walk(schema, value, path=()):
-    """Each rule that the value breaks: (path, message)."""
+    """Yields each rule that the value breaks: (path, message)."""
     for rule in schema.get(RULES, []):
         if not is_kept(rule["rule"], as_cel(schema, value)):
             yield ".".join(path), rule.get("message", rule["rule"])
@@ -70,5 +70,5 @@ def walk(schema, value, path=()):
 
 
 def broken(schema, item):
-    """The rules that a manifest breaks, by the schema of its kind."""
+    """Lists the rules in its kind's schema that a manifest breaks."""
     return list(walk(schema, with_defaults(schema, item)))

@@ -1,4 +1,4 @@
-"""The Helm chart with the values that say what a pair of overlay and components says."""
+"""Renders the Helm chart with values that mean the same as a pair of overlay and component."""
 
 import concurrent.futures
 import functools
@@ -14,14 +14,14 @@ import yaml
 
 CHART = matrix.ROOT / "k8s/chart"
 VERSION = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
-PROXIES = "10.244.0.0/16"  # in the place of `to-be-set`, which the chart does not take
+PROXIES = "10.244.0.0/16"  # instead of `to-be-set`, which the chart rejects
 NOBODY = [{"podSelector": {"matchLabels": {"vestibule.auth/peers": "to-be-set"}}}]
 
 OWN_IMAGES = {"edge": {"repository": "vestibule-edge"}, "sessionService": {"repository": "vestibule-session-svc"}, "web": {"repository": "vestibule-web"}, "devIdp": {"repository": "vestibule-dev-idp"}}
 CI = {path.name: yaml.safe_load(path.read_text()) for path in sorted((CHART / "ci").glob("*-values.yaml"))}
-LEAST = CI["least-values.yaml"]  # what an installation has to say
+LEAST = CI["least-values.yaml"]  # the values that each installation must set
 
-# Everything off that a value may switch off, and images as the base has them.
+# Disables everything that a value can disable. Images are those of the base.
 BASE = {
     "baseUrl": "https://app.example.com",
     "provider": {"issuerUrl": "https://idp.example.com"},
@@ -42,7 +42,7 @@ def text(name):
 
 CALLERS = tomllib.loads(text("session-callers/callers.toml"))["caller"][len(tomllib.loads(text("mtls/callers.toml"))["caller"]) :]
 
-# What a component is in values; those that follow from others are in none.
+# The values with the same meaning as each component. Some follow from other components, and have none.
 VALUES = {
     "mtls": {},
     "labels": {},
@@ -84,7 +84,7 @@ VALUES = {
 }
 WAYS_IN = {"ingress", "gateway-api", "forward-auth", "ext-authz"}
 
-# The settings of an overlay in addition to its components; the images come from the overlay.
+# The values of an overlay in addition to those of its components. Its images come from its files.
 OF_OVERLAY = {
     "dev": {"baseUrl": "http://127.0.0.1:3000", "sessionService": {"replicas": 2}},
     "production": {},
@@ -101,7 +101,7 @@ def merged(*maps):
 
 
 def values(pair, components):
-    """The values with the same meaning as a pair. `without_twin` lists pairs without objects that a chart component adds."""
+    """Returns the values with the same meaning as a pair."""
     parts = [BASE, *(VALUES[name] for name in components)]
     if pair[0] in OF_OVERLAY:
         fields = yaml.safe_load((matrix.ROOT / "k8s/overlays" / pair[0] / "kustomization.yaml").read_text())
@@ -114,7 +114,7 @@ def values(pair, components):
     return merged(*parts)
 
 
-# Of two components where the first is there, the chart takes the second too.
+# With both components of a set, the chart also includes the third.
 TWINS = {
     frozenset({"cert-manager", "redis"}): "cert-manager-redis",
     frozenset({"external-secrets", "redis"}): "external-secrets/redis",
@@ -123,14 +123,14 @@ TWINS = {
 
 
 def with_twins(components):
-    """The components of a pair as the chart takes them together."""
+    """Adds the components that the chart includes with those of a pair."""
     more = [twin for both, twin in TWINS.items() if both <= set(components) and twin not in components]
     return sorted([*components, *more], key=lambda name: (name == "labels", name == "openshift", name.startswith("controllers/")))
 
 
 @functools.cache
 def program():
-    """The path of helm, unpacked where needed."""
+    """Returns the path of helm, and unpacks helm if needed."""
     return subprocess.run(["node", str(matrix.ROOT / "dev/chart.mjs"), "--path"], capture_output=True, text=True, check=True, timeout=300).stdout.split()[-1]
 
 
@@ -139,7 +139,7 @@ def helm(*arguments):
 
 
 def template(wanted, namespace="vestibule", tests="--skip-tests"):
-    """What helm makes of values, without the pods of `helm test`; what it says against them is an AssertionError."""
+    """Renders the chart without the pods of `helm test`. Raises helm's errors as AssertionError."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(wanted, file)
         file.flush()
@@ -154,15 +154,15 @@ def namespace(pair):
 
 
 def comparable():
-    """The pairs that values can say, with their components: an overlay may name two controllers, of which the chart has one."""
+    """Returns the pairs that values can express, with their components. The chart allows only one controller."""
     return {pair: with_twins(components) for pair, components in matrix.pairs() if len([name for name in components if name.startswith("controllers/")]) < 2}
 
 
 @functools.cache
 def compared():
-    """For each pair: what kustomize says, and what helm says."""
+    """Returns the objects from kustomize and from helm for each pair."""
     known = comparable()
-    program()  # unpacked before many ask for it
+    program()  # unpacks helm before threads use it
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         charts = pool.map(lambda pair: template(values(pair, known[pair]), namespace(pair)), known)
         own = {pair for pair, components in matrix.pairs() if pair in known and components != known[pair]}
@@ -184,7 +184,7 @@ def without_hashes(items):
 
 
 def normal(value):
-    """The order of named parts says nothing."""
+    """Sorts lists of named parts, because their order has no meaning."""
     if isinstance(value, dict):
         return {key: normal(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -194,7 +194,7 @@ def normal(value):
 
 
 def differences(left, right, path=""):
-    """Each place where two values differ."""
+    """Yields each place where two values differ."""
     if isinstance(left, dict) and isinstance(right, dict):
         for key in sorted({*left, *right}):
             yield from differences(left.get(key), right.get(key), f"{path}.{key}")
@@ -206,13 +206,13 @@ def differences(left, right, path=""):
 
 
 def by_name(items, of, host="app.example.com"):
-    """Objects by their names, without what differs by design: docs/decisions/helm-chart.md."""
+    """Maps names to objects, without the differences that docs/decisions/helm-chart.md explains."""
     found = {}
     scaled = {"Deployment": {item["metadata"]["name"]: item["spec"]["minReplicas"] for item in items if item["kind"] == "HorizontalPodAutoscaler"}}
     for item in without_hashes(items):
         metadata = item["metadata"]
         if item["kind"] in ("Secret", "Namespace"):
-            continue  # neither is the chart's to make
+            continue  # the chart creates neither
         if of == "helm" and metadata["labels"].pop("helm.sh/chart") != f"vestibule-{VERSION}":
             raise AssertionError(f"{metadata['name']}: the label of the chart")
         if of == "helm" and metadata["name"] in scaled.get(item["kind"], {}):

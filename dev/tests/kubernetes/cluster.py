@@ -1,4 +1,4 @@
-"""An API server that keeps objects and runs nothing: enough for helm to install, upgrade, roll back and look up what is there."""
+"""An API server that stores objects and runs nothing. helm can install, upgrade, roll back and look up objects."""
 
 import contextlib
 import copy
@@ -15,7 +15,7 @@ import chart
 import cluster_records
 import yaml
 
-# What the chart and its tests make, by group and version; the plural is the path.
+# Kinds that the chart and its tests create, by group and version, with the plural for the path.
 KINDS = {
     "v1": {"Pod": "pods", "ConfigMap": "configmaps", "Secret": "secrets", "Service": "services", "ServiceAccount": "serviceaccounts", "Namespace": "namespaces"},
     "apps/v1": {"Deployment": "deployments", "ReplicaSet": "replicasets", "StatefulSet": "statefulsets"},
@@ -26,7 +26,7 @@ KINDS = {
     "monitoring.coreos.com/v1": {"PodMonitor": "podmonitors", "PrometheusRule": "prometheusrules"},
     "cert-manager.io/v1": {"Certificate": "certificates", "Issuer": "issuers"},
 }
-# Says that the server itself validates pods, or helm would want their whole schema before it creates those of a test.
+# Announces that the server validates pods. Otherwise helm needs their whole schema before it creates test pods.
 VALIDATED = {"x-kubernetes-group-version-kind": {"group": "", "version": "v1", "kind": "Pod"}, "parameters": [{"name": "fieldValidation", "in": "query"}], "responses": {}}
 OPENAPI = {
     "/openapi/v3": {"paths": {"api/v1": {"serverRelativeURL": "/openapi/v3/api/v1"}}},
@@ -36,7 +36,7 @@ VERBS = ["create", "delete", "get", "list", "patch", "update"]
 
 
 class Cluster:
-    """The objects of one cluster. `refuses` says why an object is not taken, or nothing; `ends` the phase in which a pod of helm's ends."""
+    """The objects of one cluster. `refuses` returns the reason to reject an object; `ends`, a pod's final phase."""
 
     def __init__(self):
         self.objects = {}
@@ -47,7 +47,7 @@ class Cluster:
         return {path.rsplit("/", 1)[1]: item for path, item in self.objects.items() if f"/{resource}/" in path}
 
     def run_pods(self, *states):
-        """Pods of every workload that is there, and of the workloads that were there at earlier `states`."""
+        """Replaces the pods: one for each workload of now and of earlier `states`."""
         for path in [path for path in self.objects if "/pods/" in path]:
             del self.objects[path]
         now = {kind: self.of(kind) for kind in ("deployments", "statefulsets")}
@@ -84,10 +84,10 @@ class Cluster:
         return {"apiVersion": version, "kind": f"{kinds[path.rsplit('/', 1)[1]]}List", "metadata": {"resourceVersion": "1"}, "items": found}
 
     def answer(self, method, path, query, body):
-        """Status and body of the answer. An object is as it was written last, without the fields of other writers."""
+        """Returns status and body of the answer. Apply replaces the whole object: fields have no owners here."""
         before = self.objects.get(path)
         if "watch" in query:
-            return 200, None  # a watch that ends at once: nothing changes by itself
+            return 200, None  # the watch ends at once: objects change only by requests
         if method == "GET":
             known = self.discovery(path) or before or (path.rsplit("/", 1)[1] in {plural for kinds in KINDS.values() for plural in kinds.values()} and self.listed(path, query))
             return (200, known) if known else failure(404, "NotFound", path)
@@ -111,7 +111,7 @@ class Cluster:
 
 
 def merged(before, patch):
-    """An object with a merge patch of kubectl (RFC 7396), as far as its maps go."""
+    """Applies a merge patch from kubectl (RFC 7396) to an object."""
     if not isinstance(before, dict) or not isinstance(patch, dict):
         return patch
     together = {**before, **{key: merged(before.get(key), value) for key, value in patch.items()}}
@@ -119,7 +119,7 @@ def merged(before, patch):
 
 
 def status_of(item, ends):
-    """Every workload is ready at once, and every pod has ended."""
+    """Returns a status in which workloads are ready and pods have ended."""
     if item["kind"] == "Pod":
         return {"status": {"phase": ends(item)}}
     if item["kind"] not in ("Deployment", "StatefulSet"):
@@ -135,7 +135,7 @@ def failure(code, reason, message):
 
 def read(text):
     if text.startswith(cluster_records.MAGIC):
-        # The other protobuf is the options of a DELETE.
+        # Other protobuf bodies hold the options of a DELETE.
         return cluster_records.secret(text) if b"\x06Secret" in text else None
     return yaml.load(text, Loader=chart.matrix.Loader) if text else None
 
@@ -169,7 +169,7 @@ def handler(cluster):
 
 
 class Helm:
-    """helm with a cluster of its own."""
+    """helm with its own cluster."""
 
     def __init__(self, cluster, folder, address):
         self.cluster, self.folder = cluster, pathlib.Path(folder)
@@ -190,13 +190,13 @@ class Helm:
 
 class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, request, client_address):
-        if not isinstance(sys.exception(), ConnectionError):  # helm ends without a word
+        if not isinstance(sys.exception(), ConnectionError):  # helm closes connections without notice
             super().handle_error(request, client_address)
 
 
 @contextlib.contextmanager
 def running():
-    """helm and the cluster it speaks with, for the time of a test."""
+    """Starts a cluster for one test, and yields it with helm."""
     cluster = Cluster()
     server = Server(("127.0.0.1", 0), handler(cluster))
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -1,4 +1,4 @@
-"""The Secret in which helm records a release: helm sends it as protobuf (k8s.io/api/core/v1, generated.proto)."""
+"""Decodes the Secret with helm's record of a release, a protobuf message (k8s.io/api/core/v1, generated.proto)."""
 
 import base64
 
@@ -16,7 +16,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """Number and bytes of each length-delimited field; the others are numbers, which a record does not need."""
+    """Yields number and bytes of each length-delimited field. Skips numbers, which a record does not need."""
     at = 0
     while at < len(data):
         key, at = varint(data, at)
@@ -34,7 +34,7 @@ def entries(message, number):
 
 
 def secret(data):
-    """A Secret as JSON has it: Unknown.raw is 2; Secret has metadata 1, data 2, type 3; ObjectMeta has name 1, namespace 3, labels 11."""
+    """Converts a Secret to JSON. Fields: raw 2; metadata 1, data 2, type 3; name 1, namespace 3, labels 11."""
     raw = dict(fields(data.removeprefix(MAGIC)))[2]
     parts = dict(fields(raw))
     metadata = dict(fields(parts[1]))

@@ -1,4 +1,4 @@
-"""What the documents name: links with their anchors, and for Kubernetes paths, components, settings, Secrets and workloads."""
+"""Finds links, anchors, and names of Kubernetes objects in documents that do not exist."""
 
 import collections
 import functools
@@ -10,7 +10,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 OF_KUBERNETES = ROOT / "docs/kubernetes"
-# Made by those who follow docs/kubernetes/install.md.
+# Readers of docs/kubernetes/install.md create this folder.
 OWN = re.compile(r"k8s/overlays/own\b")
 
 
@@ -23,13 +23,13 @@ def without_blocks(text):
 
 
 def anchor(heading):
-    """As GitHub makes it of a heading: lower case, no punctuation, hyphens for spaces."""
+    """Returns a heading's anchor as GitHub forms it: lower case, no punctuation, hyphens for spaces."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.strip()).lower().replace("`", "")
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
 
 
 def anchors(text):
-    """Of all headings; one that comes again has a number."""
+    """Yields the anchors of all headings. A repeated one gets a number."""
     found = collections.Counter()
     for heading in re.findall(r"^#{1,6} +(.+?)\s*#*$", without_blocks(text), re.M):
         name = anchor(heading)
@@ -38,7 +38,7 @@ def anchors(text):
 
 
 def dead_links(path, text):
-    """Links of a document that lead nowhere."""
+    """Yields a document's broken links."""
     for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", without_blocks(text))):
         if re.match(r"[a-z]+:", target):
             continue
@@ -49,13 +49,13 @@ def dead_links(path, text):
 
 
 def manifests(*suffixes):
-    """Files of base, components and overlays; the chart's are templates."""
+    """Lists the files of base, components and overlays. The chart has templates instead."""
     return [path for folder in ("base", "components", "overlays") for path in sorted((ROOT / "k8s" / folder).rglob("*")) if path.suffix in suffixes]
 
 
 @functools.cache
 def known():
-    """Names that manifests and settings know."""
+    """Collects the names in manifests and settings."""
     files = manifests(".yaml", ".env", ".toml")
     text = "\n".join(path.read_text() for path in files)
     items = [item for path in files if path.suffix == ".yaml" for item in yaml.safe_load_all(path.read_text()) if isinstance(item, dict)]
@@ -67,7 +67,7 @@ def known():
 
 
 def sizes():
-    """Each workload that is always there: the memory of its containers, and its disks."""
+    """Yields each long-running workload with the memory of its containers and its disks."""
     apart = lambda size: re.sub(r"(\d)([MG]i)", r"\1 \2", size)
     for path in manifests(".yaml"):
         for item in yaml.safe_load_all(path.read_text()):
@@ -109,7 +109,7 @@ def workloads_that_are_not_there(text):
 
 
 def logs_of_some_pods(text):
-    """Commands that leave out pods or lines. `logs deploy/NAME` reads one pod, and `logs -l` ends after ten lines a pod without `--tail`."""
+    """Yields `kubectl logs` that omits pods (`deploy/NAME` reads one) or lines (`-l` without `--tail` prints ten)."""
     for command in re.findall(r"\bkubectl\b[^`\n|]* logs [^`\n|]*", text):
         command = command.strip()
         reads_workload = re.search(r" logs .*\b(?:deploy(?:ments?)?|sts|statefulsets?|daemonset)/", command)
@@ -119,7 +119,7 @@ def logs_of_some_pods(text):
 
 
 def components_that_are_not_there(text):
-    """In backticks after the word, and in the first column of the table of components."""
+    """Yields unknown components: in backticks after the word, or in the first column of their table."""
     names = set(re.findall(r"\bcomponents? \[?`([\w/-]+)`", text))
     for row in re.findall(r"^\| ((?:`[\w/…-]+`(?:, )?)+) \|", text.partition("## What an overlay takes")[2], re.M):
         names |= {name.removesuffix("/…") for name in re.findall(r"`([^`]+)`", row)}
@@ -127,7 +127,7 @@ def components_that_are_not_there(text):
 
 
 def shell(text):
-    """Blocks of commands."""
+    """Lists the blocks of shell commands."""
     return re.findall(r"^( *)```sh\n(.*?)^\1```$", text, re.S | re.M)
 
 

@@ -1,4 +1,4 @@
-"""Every overlay with each component that it does not have, and the base with each store and each component; rendered once."""
+"""Renders every overlay with each component it lacks, and the base with each store and each component."""
 
 import concurrent.futures
 import functools
@@ -15,7 +15,7 @@ import yaml
 
 try:
     Loader = yaml.CSafeLoader
-except AttributeError:  # a PyYAML without libyaml reads the same, slower
+except AttributeError:  # PyYAML without libyaml: the same result, but slower
     Loader = yaml.SafeLoader
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -23,7 +23,7 @@ COMPONENTS = sorted(str(path.parent.relative_to(ROOT / "k8s/components")) for pa
 STORES = [name for name in COMPONENTS if re.fullmatch(r"redis(-\w+)?", name)]
 OVERLAYS = sorted(path.parent.name for path in (ROOT / "k8s/overlays").glob("*/kustomization.yaml"))
 
-# What a component stands on, in the order in which an overlay names them.
+# The components that a component needs, in the order in which an overlay lists them.
 NEEDS = {
     "cert-manager": ["mtls"],
     "cert-manager-redis": ["mtls", "cert-manager", "redis"],
@@ -36,8 +36,8 @@ NEEDS = {
     **{name: ["ingress", "gateway-api", "forward-auth", "ext-authz"] for name in COMPONENTS if name.startswith("controllers/")},
 }
 
-# Pairs that contradict themselves, and why.
-MAKES_ITS_SECRETS = "the overlay makes these Secrets itself"
+# Pairs that contradict themselves, with the reason.
+MAKES_ITS_SECRETS = "the overlay creates these Secrets itself"
 IMPOSSIBLE = {
     ("dev", "autoscaling"): "the overlay says how many pods there are",
     **{("dev", name): MAKES_ITS_SECRETS for name in ("cert-manager", "cert-manager-redis", "gateway-api/backend-tls", "session-callers", *(name for name in COMPONENTS if name.startswith("external-secrets")))},
@@ -54,13 +54,13 @@ def kustomize(folder):
 
 
 def with_needs(name):
-    """The component after everything it stands on, each once."""
+    """Lists the components that a component needs, and then the component itself."""
     names = [*(part for need in NEEDS.get(name, []) for part in with_needs(need)), name]
     return list(dict.fromkeys(names))
 
 
 def product(overlay):
-    """The folder of an overlay that puts the product together: the overlay, or a part of it."""
+    """Returns the folder that composes the product: the overlay, or a part of it."""
     folder = ROOT / "k8s/overlays" / overlay
     for file in sorted(folder.rglob("kustomization.yaml"), key=lambda path: len(path.parts)):
         if any("mtls" in part for part in yaml.safe_load(file.read_text()).get("components", [])):
@@ -69,13 +69,13 @@ def product(overlay):
 
 
 def taken(overlay):
-    """The components an overlay names."""
+    """Lists an overlay's components."""
     fields = yaml.safe_load((ROOT / product(overlay) / "kustomization.yaml").read_text())
     return [part.split("components/", 1)[1] for part in fields["components"]]
 
 
 def joined(present, name):
-    """The components of an overlay with one more: in the place of its store, and before those that look at all others."""
+    """Adds a component to an overlay's: instead of its store, and before those that patch all others."""
     if name in STORES:
         present = [name if part in STORES else part for part in present if part != "cert-manager-redis"]
     together = list(dict.fromkeys([*present, *with_needs(name)]))
@@ -83,7 +83,7 @@ def joined(present, name):
 
 
 def stand_in_secrets(tree):
-    """Makes the files that an overlay's generator reads and that are in no repository."""
+    """Creates the files for an overlay's secretGenerator, which the repository does not contain."""
     for file in tree.rglob("kustomization.yaml"):
         for generator in yaml.safe_load(file.read_text()).get("secretGenerator", []):
             for name in generator["files"]:
@@ -93,7 +93,7 @@ def stand_in_secrets(tree):
 
 
 def pairs():
-    """The name of each pair, and the components it consists of."""
+    """Yields the name of each pair and its components."""
     for overlay in OVERLAYS:
         present = taken(overlay)
         yield (overlay, None), present
@@ -109,13 +109,13 @@ def pairs():
 
 
 def lay_out(tree, pair, components):
-    """The pair as a user would write it into a copy of the repository's folder; returns the folder to render."""
+    """Writes a pair into a copy of the repository, as a user would, and returns the folder to render."""
     if pair[0] in OVERLAYS:
         file = tree / product(pair[0]) / "kustomization.yaml"
         fields = yaml.safe_load(file.read_text())
         up = os.path.relpath(tree / "k8s/components", file.parent)
         fields["components"] = [f"{up}/{name}" for name in components]
-        if "providers" in components:  # it takes the place of the overlay's own provider
+        if "providers" in components:  # replaces the overlay's own provider
             fields["configMapGenerator"] = [part for part in fields["configMapGenerator"] if part["name"] != "provider-settings"]
         file.write_text(yaml.safe_dump(fields, sort_keys=False))
         return tree / "k8s/overlays" / pair[0]
@@ -141,7 +141,7 @@ def render_pair(pair, components):
 
 
 def state():
-    """A name for all that decides what is rendered."""
+    """Hashes all inputs of the rendering."""
     seen = hashlib.sha256()
     for path in [pathlib.Path(__file__), *sorted((ROOT / "k8s").rglob("*"))]:
         if path.is_file() and "secrets" not in path.parts:
@@ -151,7 +151,7 @@ def state():
 
 @functools.cache
 def rendered():
-    """Every pair, rendered: a mapping of (overlay or base+store, component) to its manifests. Kept in .cache until a manifest changes."""
+    """Maps (overlay or base+store, component) to rendered manifests. Caches them until an input changes."""
     known = dict(pairs())
     kept = ROOT / ".cache/kubernetes" / f"{state()}.json"
     if not kept.exists():

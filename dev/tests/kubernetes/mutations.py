@@ -1,4 +1,4 @@
-"""For each rule, ways to break a pair that it has to notice: (rule, pair, what is done to a copy of the manifests)."""
+"""Mutations that each rule must detect: (rule, pair, change to a copy of the manifests)."""
 
 
 def named(items, kind, name):
@@ -14,7 +14,7 @@ def container(items, workload="edge"):
 
 
 def settings(items, name):
-    """The ConfigMap of a workload's settings: its name goes on with `-settings-` and a hash."""
+    """Returns the data of a workload's ConfigMap, NAME-settings-HASH."""
     return next(item for item in items if item["kind"] == "ConfigMap" and item["metadata"]["name"].startswith(f"{name}-settings-"))["data"]
 
 

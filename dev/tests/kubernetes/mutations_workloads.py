@@ -1,4 +1,4 @@
-"""What breaks the rules about workloads, about who reaches whom, and about Redis: see mutations.py."""
+"""Mutations for the rules about workloads, reachability and Redis: see mutations.py."""
 
 from mutations import container, named, policy, settings, spec, without
 
@@ -15,7 +15,7 @@ def redis(items, name="redis"):
 
 
 def file(items, name):
-    """The ConfigMap with the files of the component redis, and one of them changed."""
+    """Returns the files of the ConfigMap that contains the file `name`."""
     return next(item["data"] for item in items if item["kind"] == "ConfigMap" and name in item.get("data", {}))
 
 

@@ -1,4 +1,4 @@
-"""The manifests of one pair, as rules ask for them. A rule is a function that yields what breaks it, in words."""
+"""The manifests of one pair, with queries for rules. A rule is a function that yields a text for each violation."""
 
 import pod_security
 
@@ -23,7 +23,7 @@ class Pair:
         return {(item["metadata"].get("namespace"), item["metadata"]["name"]) for item in self.of(*kinds)}
 
     def pods(self):
-        """Each workload with the template of its pods."""
+        """Yields each workload with its pod template."""
         for workload in self.of("Deployment", "StatefulSet", "DaemonSet", "Job"):
             yield workload, workload["spec"]["template"]
         for workload in self.of("CronJob"):
@@ -42,7 +42,7 @@ class Pair:
         return found[0].get("data", {}) if found else None
 
     def settings(self, workload):
-        """The variables of a workload's first container, as far as the manifests set them."""
+        """Returns the variables of a workload's first container that the manifests set."""
         container = pod_of(workload)["spec"]["containers"][0]
         values = {}
         for source in container.get("envFrom", []):

@@ -1,4 +1,4 @@
-"""The restricted profile of Pod Security Standards, rule by rule as Kubernetes 1.34 and newer check it; what a pod breaks, in words.
+"""Checks a pod against the restricted profile of the Pod Security Standards, as Kubernetes 1.34 and newer do.
 
 https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
 """
@@ -27,7 +27,7 @@ def containers(spec):
 
 
 def of_either(context, strict):
-    """What may stand in the context of a pod or of a container."""
+    """Yields violations in the security context of a pod or of a container."""
     if context.get("runAsUser") == 0:
         yield "runs as root"
     options = context.get("seLinuxOptions", {})
@@ -70,7 +70,7 @@ def of_container(container, pod):
 
 
 def broken(spec):
-    """Everything a pod breaks of the profile."""
+    """Yields every violation of the profile in a pod."""
     pod = spec.get("securityContext", {})
     yield from of_either(pod, strict=False)
     for field in ("hostNetwork", "hostPID", "hostIPC"):

@@ -1,10 +1,10 @@
-"""Rules about who reaches whom."""
+"""Rules about network policies, routes and trusted proxies."""
 
 import ipaddress
 
 from pair import port_names, rule
 
-WIDEST_PROXIES = {4: 12, 6: 40}  # prefix lengths: a cluster's network of pods, and no private range as a whole
+WIDEST_PROXIES = {4: 12, 6: 40}  # prefix lengths that fit a cluster's pod network, but no whole private range
 
 
 @rule
@@ -35,7 +35,7 @@ def empty_lists(value, path=""):
 
 @rule
 def policies_have_no_empty_list(pair):
-    """The API server drops an empty list, so `kubectl diff` would show a difference for ever. `policyTypes` closes the direction."""
+    """The API server drops empty lists, so `kubectl diff` would always differ. `policyTypes` closes a direction."""
     for policy in pair.of("NetworkPolicy"):
         for path in empty_lists(policy["spec"]):
             yield f"{policy['metadata']['name']}: {path}"
@@ -60,7 +60,7 @@ def policies_name_pods_and_ports(pair):
 
 
 def backends(pair):
-    """What leads from outside to a Service: (route, Service, port)."""
+    """Yields the Services behind Ingresses and HTTPRoutes: (route, Service, port)."""
     for ingress in pair.of("Ingress"):
         for host in ingress["spec"]["rules"]:
             for path in host["http"]["paths"]:

@@ -37,7 +37,7 @@ def memory_is_guaranteed_and_cpu_not_limited(pair):
 
 @rule
 def no_pod_is_evicted_for_its_log(pair):
-    # The kubelet counts the log against the limit, and clients decide how long the log is.
+    # The kubelet counts the log against the limit, and clients influence the log's size.
     for workload, _, container in pair.containers():
         if "ephemeral-storage" in container.get("resources", {}).get("limits", {}):
             yield f"{workload['metadata']['name']}/{container['name']}"

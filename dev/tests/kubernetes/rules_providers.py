@@ -1,4 +1,4 @@
-"""Rules about where people sign in: one provider or several, directly or through a forward proxy."""
+"""Rules about providers: one or several, directly or through a forward proxy."""
 
 import ipaddress
 import os
@@ -11,7 +11,7 @@ SERVICES = ("edge", "session-svc")
 
 
 def mounted(pair, name, path):
-    """The ConfigMap from which a service has the file."""
+    """Returns the ConfigMap that provides a service's file."""
     workload = pair.workload(name)
     pod = workload["spec"]["template"]["spec"]
     (mount,) = [mount for mount in pod["containers"][0]["volumeMounts"] if mount["mountPath"] == os.path.dirname(path)]

@@ -1,8 +1,8 @@
-"""Rules about which pod may open a port of which."""
+"""Rules about which pods may connect to which."""
 
 from pair import matches, rule
 
-# Who calls whom, where they are: nothing else may.
+# Caller and callee of each allowed connection, if the pair has both.
 INTENDED = {
     ("edge", "session-svc"),
     ("edge", "web"),
@@ -21,7 +21,7 @@ class Network:
         self.policies = pair.of("NetworkPolicy")
 
     def of(self, place, labels, direction):
-        """The specs of the policies that judge a pod in one direction."""
+        """Lists the specs of the policies for a pod in one direction."""
         return [
             item["spec"]
             for item in self.policies
@@ -49,7 +49,7 @@ class Network:
 
 
 def places(pair):
-    """Each workload's namespace and labels, and the ports it is called at."""
+    """Collects each workload's namespace, labels and ports, without admin ports."""
     found = {}
     for workload, pod in pair.pods():
         ports = {value for container in pod["spec"]["containers"] for port in container.get("ports", []) if port["name"] != "admin" for value in (port["name"], port["containerPort"])}

@@ -1,11 +1,11 @@
-"""Rules about the component redis, where a pair has it."""
+"""Rules about the component redis, for pairs that have it."""
 
 import re
 
 from pair import rule
 
 MIB = {"mb": 1024**2, "Mi": 1024**2, "gb": 1024**3, "Gi": 1024**3}
-COPIES_OF_PAGES = 2  # all of them, while the append-only file is rewritten
+COPIES_OF_PAGES = 2  # while Redis rewrites the append-only file, all pages can exist twice
 COPIES = {"redis": 6379, "redis-sentinel": 26379}
 
 
@@ -15,7 +15,7 @@ def size(text):
 
 
 def settings(pair):
-    """The files of settings, where Redis is one of the pair's own workloads."""
+    """Returns the Redis settings files, if the pair runs Redis."""
     if not any(workload["metadata"]["name"] == "redis" for workload, _ in pair.pods()):
         return None
     return next(item["data"] for item in pair.of("ConfigMap") if "redis.conf" in item.get("data", {}))
@@ -39,7 +39,7 @@ def redis_speaks_tls_keeps_sessions_and_evicts_none(pair):
 
 @rule
 def a_lost_answer_of_dns_stops_no_sentinel_for_two_seconds(pair):
-    """A Sentinel waits for names with all it does, and one that stood still for two seconds acts on nothing for thirty (TILT mode)."""
+    """A DNS lookup blocks a Sentinel. After a pause of two seconds, it does not act for thirty (TILT mode)."""
     for name in COPIES if settings(pair) else ():
         options = pair.workload(name)["spec"]["template"]["spec"].get("dnsConfig", {}).get("options", [])
         if {"name": "timeout", "value": "1"} not in options:

@@ -5,7 +5,7 @@ import tomllib
 
 from pair import pod_of, rule
 
-# Secrets that the operator makes (docs/kubernetes/install.md); tools make the others.
+# Secrets that operators create by hand (docs/kubernetes/install.md). Tools create the others.
 MADE_BY_HAND = {
     "provider",
     "edge",
@@ -56,7 +56,7 @@ def secrets_are_files_for_their_owner(pair):
 def settings_that_pods_start_with_do_not_change_under_them(pair):
     for item in pair.of("ConfigMap"):
         if "grafana_dashboard" in item["metadata"]["labels"]:
-            continue  # no pod of ours reads it
+            continue  # Grafana reads it, not our pods
         if item.get("immutable") is not True or not re.search(r"-[0-9a-z]{10}$", item["metadata"]["name"]):
             yield item["metadata"]["name"]
 

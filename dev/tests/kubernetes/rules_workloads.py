@@ -5,10 +5,10 @@ import re
 
 from pair import matches, rule
 
-LEAST = {"edge": 2, "session-svc": 3, "web": 2, "redis": 3, "redis-sentinel": 3}  # an overlay for one machine may have fewer
-SINGLE = {"operator", "dev-idp"}  # their callers wait for the next pod
-DRAIN_SECONDS = 25  # the longest the services let work in flight go on
-LEASE_SECONDS = 15  # a refresh that is in flight is given up by then
+LEAST = {"edge": 2, "session-svc": 3, "web": 2, "redis": 3, "redis-sentinel": 3}  # overlays for one machine may have fewer
+SINGLE = {"operator", "dev-idp"}  # their callers can wait for a new pod
+DRAIN_SECONDS = 25  # the services' longest drain
+LEASE_SECONDS = 15  # the longest lease of a refresh
 SERVICES = {"edge": "EDGE", "session-svc": "SESSION"}
 DEVELOPMENT = "vestibule-dev"
 
@@ -18,7 +18,7 @@ def is_for_development(pair):
 
 
 def serving(pair):
-    """Workloads that run all the time."""
+    """Lists long-running workloads."""
     return [(workload, pod) for workload, pod in pair.pods() if workload["kind"] in ("Deployment", "StatefulSet")]
 
 
@@ -95,7 +95,7 @@ def replicas_are_enough_and_spread_over_zones_and_nodes(pair):
             yield f"{name}: fewer than {least}"
         zones = pod["spec"].get("topologySpreadConstraints", [])
         nodes = [term["podAffinityTerm"] for term in pod["spec"].get("affinity", {}).get("podAntiAffinity", {}).get("preferredDuringSchedulingIgnoredDuringExecution", [])]
-        # A constraint on the node's name next to one on its zone: the scheduler ignores both on a node without a zone.
+        # With constraints on both node and zone, the scheduler ignores both on a node without a zone.
         if [part["topologyKey"] for part in zones] != ["topology.kubernetes.io/zone"] or [part["topologyKey"] for part in nodes] != ["kubernetes.io/hostname"]:
             yield f"{name}: spread over {[part['topologyKey'] for part in (*zones, *nodes)]}"
         for part in (*zones, *nodes):

@@ -1,4 +1,4 @@
-"""Strict validation of one manifest: what Kubernetes has by its own schemas, in four versions, what others define by those in schemas/, with their rules in CEL."""
+"""Validates a manifest strictly: by Kubernetes' schemas in four versions, or by schemas/ with their CEL rules."""
 
 import functools
 import json
@@ -39,10 +39,10 @@ def mistakes_of_text(text, version, experimental):
     if judge is None:
         return (f"{item['apiVersion']} {item['kind']} is unknown in {version}",)
     wrong = [(".".join(map(str, error.absolute_path)), error.message[:200]) for error in judge.iter_errors(item)]
-    # The API server asks the rules about what the schema takes.
+    # The API server evaluates the rules only if the object matches the schema.
     return tuple(f"{version}: {path}: {message}" for path, message in wrong or cel_rules.broken(judge.schema, item))
 
 
 def mistakes(item, version, experimental=False):
-    """What is wrong with a manifest, by the schema of its kind; `experimental` is a channel of the Gateway API."""
+    """Lists a manifest's violations of its kind's schema. `experimental` selects that channel of the Gateway API."""
     return mistakes_of_text(json.dumps(item, sort_keys=True), version, experimental and item["kind"] == "HTTPRoute")

@@ -1,4 +1,4 @@
-"""Alerts and dashboard: of metrics there are, raised when they should be and not otherwise (promtool), and each with its words."""
+"""Tests alerts and dashboard: their metrics exist, promtool raises each alert correctly, and each has a text."""
 
 import json
 import pathlib
@@ -37,14 +37,14 @@ def expressions():
 
 
 def metrics(expression):
-    """The names an expression asks for: what stands before a brace or alone, and is no function or label."""
+    """Returns the names of the metrics and rules in an expression."""
     bare = re.sub(r"\{[^}]*\}|\([\w, ]*\)(?= \()|\"[^\"]*\"|\[\w+\]", "", expression)
     names = {name for name in re.findall(r"[a-z][a-z0-9_:]+", bare) if name not in WORDS}
     return {re.sub(r"_(bucket|count|sum)$", "", name) if "duration" in name else name for name in names}
 
 
 def needed(name):
-    """The rule of an alert, and those it goes by."""
+    """Returns the rule of an alert and the recording rules that it uses."""
     asked = {name} | metrics(ALERTS[name]["expr"])
     groups = [{**group, "rules": [rule for rule in group["rules"] if rule.get("alert", rule.get("record")) in asked]} for group in RULES["groups"]]
     return {"groups": [group for group in groups if group["rules"]]}

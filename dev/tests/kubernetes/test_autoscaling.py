@@ -1,4 +1,4 @@
-"""The commands of docs/kubernetes/sizes.md that switch autoscaling on with Kustomize: real kubectl, and a cluster that keeps objects."""
+"""Runs the Kustomize commands of docs/kubernetes/sizes.md with real kubectl and the API server of cluster.py."""
 
 import os
 import pathlib

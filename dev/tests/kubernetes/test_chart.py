@@ -1,4 +1,4 @@
-"""The Helm chart says what kustomize says, and refuses values that say nothing."""
+"""Tests that the Helm chart renders the same as kustomize, and rejects wrong values."""
 
 import copy
 import json
@@ -19,7 +19,7 @@ import rules_workloads  # noqa: F401
 import yaml
 from pair import RULES, Pair
 
-# Values that the chart refuses, and a word of each message.
+# Values that the chart rejects, with a part of each message.
 REFUSED = [
     ({"baseUrl": ""}, "baseUrl is empty. Write the address"),
     ({"baseUrl": "https://app.example.com/shop"}, "/baseUrl"),
@@ -78,9 +78,9 @@ REFUSED = [
 
 def difference(pair):
     manifests, items = chart.compared()[pair]
-    host = urllib.parse.urlsplit(chart.values(pair, [])["baseUrl"]).hostname  # an overlay writes it into what its components name
+    host = urllib.parse.urlsplit(chart.values(pair, [])["baseUrl"]).hostname  # an overlay writes its host into the objects of components
     ours, theirs = chart.by_name(manifests, "kustomize", host), chart.by_name(items, "helm")
-    if pair[0] != "dev":  # the development provider is in a namespace of its own, which the overlay dev adds
+    if pair[0] != "dev":  # the overlay dev adds the namespace of the development provider
         theirs = {name: item for name, item in theirs.items() if "/localhost/" not in name}
     return list(chart.differences(ours, theirs))
 
@@ -121,9 +121,9 @@ class SaysTheSame(unittest.TestCase):
     def test_the_chart_keeps_the_rules_of_the_manifests(self):
         for pair, (_, items) in chart.compared().items():
             own = [item for item in items if item["metadata"].get("namespace") != "localhost" or pair[0] == "dev"]
-            # What is for development is known by its Namespace, of which a chart has none.
+            # The rules recognise development by a Namespace object, which a chart does not have.
             fewer = {"replicas_are_enough_and_spread_over_zones_and_nodes"} if pair[0] == "dev" else set()
-            fewer.add("an_autoscaler_owns_the_replicas_it_scales")  # helm renders the number that the autoscaler wrote
+            fewer.add("an_autoscaler_owns_the_replicas_it_scales")  # helm renders the autoscaler's number
             for name, rule in RULES.items():
                 if name in fewer:
                     continue
@@ -135,9 +135,9 @@ class Values(unittest.TestCase):
     def test_wrong_values_are_refused_in_words(self):
         for wrong, word in REFUSED:
             with self.subTest(values=wrong):
-                with self.assertRaises(AssertionError) as told:
+                with self.assertRaises(AssertionError) as raised:
                     chart.template(chart.merged(chart.LEAST, wrong))
-                self.assertIn(word, str(told.exception))
+                self.assertIn(word, str(raised.exception))
 
     def test_the_least_there_is_to_say_is_enough(self):
         self.assertTrue(chart.template(chart.LEAST))
@@ -154,7 +154,7 @@ class Values(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             rendered |= set(re.findall(r"^# Source: vestibule/templates/([^/\s]+)$", done.stdout, re.M))
         files = {path.name for path in (chart.CHART / "templates").glob("*.yaml")}
-        self.assertEqual(files - rendered, {"configmaps-in-use.yaml", "refusals.yaml"})  # what is there only in a cluster, and what renders nothing
+        self.assertEqual(files - rendered, {"configmaps-in-use.yaml", "refusals.yaml"})  # one depends on the cluster's objects, the other renders nothing
 
     def test_the_doctor_runs_in_a_pod_like_those_of_its_program_and_gets_no_requests(self):
         own = {"pods": {"priorityClassName": "high"}, "edge": {"podLabels": {"team": "identity"}}, "openshift": {"enabled": True}}
@@ -166,7 +166,7 @@ class Values(unittest.TestCase):
                 doctor, template = pods[f"{name}-doctor"], Pair(items).workload(name)["spec"]["template"]
                 annotations = doctor["metadata"]["annotations"]
                 self.assertEqual((annotations["helm.sh/hook"], doctor["spec"]["restartPolicy"]), ("test", "Never"))
-                self.assertEqual(doctor["metadata"]["labels"], template["metadata"]["labels"])  # what policies select by
+                self.assertEqual(doctor["metadata"]["labels"], template["metadata"]["labels"])  # policies select by these labels
                 self.assertLessEqual((template["metadata"].get("annotations") or {}).items(), annotations.items())
                 (container,), (served,) = doctor["spec"]["containers"], template["spec"]["containers"]
                 self.assertEqual(container.pop("args"), ["doctor"])

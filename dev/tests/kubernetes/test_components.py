@@ -1,4 +1,4 @@
-"""Every overlay with each component, and the base with each store and each component: rendered, valid, and by our own rules."""
+"""Tests all pairs of overlays, stores and components: they render, are valid, and obey our own rules."""
 
 import copy
 import tomllib

@@ -1,4 +1,4 @@
-"""Links lead somewhere, and docs/kubernetes names nothing that is not there; each check is seen to fail."""
+"""Tests that links and names in documents exist, and that each check detects an error."""
 
 import re
 import subprocess

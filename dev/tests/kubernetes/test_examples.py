@@ -1,4 +1,4 @@
-"""The examples for application teams are valid and refer to objects of the components."""
+"""Tests that the examples for application teams are valid and refer to objects of the components."""
 
 import re
 import unittest
@@ -14,7 +14,7 @@ OWN = "vestibule"
 
 
 def targets(item):
-    """Services of ours that a manifest names: (name, port)."""
+    """Collects our Services that a manifest names: (name, port)."""
     space, found = item["metadata"]["namespace"], []
 
     def walk(value):

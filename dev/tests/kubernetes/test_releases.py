@@ -1,4 +1,4 @@
-"""What helm does from one release of the chart to the next, with the real helm and a cluster that keeps objects."""
+"""Tests changes between releases of the chart, with real helm and the API server of cluster.py."""
 
 import re
 import unittest
@@ -21,7 +21,7 @@ class Releases(unittest.TestCase):
         return done
 
     def edge_settings(self):
-        """The drain delays of the edge's ConfigMaps that are there."""
+        """Lists the drain delay in each ConfigMap of the edge."""
         return sorted(item["data"]["DRAIN_DELAY"] for name, item in self.cluster.of("configmaps").items() if name.startswith("edge-settings"))
 
     def release(self):
@@ -87,7 +87,7 @@ class Releases(unittest.TestCase):
         run = lambda: self.helm.run("test", "vestibule", "--namespace", "vestibule", "--timeout", "20s")
         done = self.succeeds(run())
         self.assertEqual(sorted(re.findall(r"TEST SUITE: +(\S+)", done.stdout)), ["edge-doctor", "session-svc-doctor"])
-        self.assertEqual(self.cluster.of("pods"), {})  # the labels of the edge are on no pod that is left
+        self.assertEqual(self.cluster.of("pods"), {})  # so no remaining pod has the edge's labels
         self.cluster.ends = lambda pod: "Failed" if pod["metadata"]["name"] == "edge-doctor" else "Succeeded"
         self.assertNotEqual(run().returncode, 0)
 
@@ -126,7 +126,7 @@ class Replicas(unittest.TestCase):
         return {name: item["spec"]["replicas"] for name, item in self.deployments().items()}
 
     def autoscaler(self, **numbers):
-        """Scales, and owns the number from then on."""
+        """Scales Deployments as an autoscaler does: from now on, it owns their replicas."""
         for name, number in numbers.items():
             self.deployments()[name.replace("_", "-")]["spec"]["replicas"] = number
         owned = {name: item["spec"]["replicas"] for name, item in self.deployments().items()}

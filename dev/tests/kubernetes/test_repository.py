@@ -1,4 +1,4 @@
-"""Rules for the files themselves, in addition to those for their output."""
+"""Tests the files themselves, in addition to their output."""
 
 import json
 import pathlib
@@ -15,7 +15,7 @@ from pair import Pair
 
 ROOT = matrix.ROOT
 K8S = ROOT / "k8s"
-SECRETS = K8S / "overlays/dev/secrets"  # made on a developer's machine, ignored by git
+SECRETS = K8S / "overlays/dev/secrets"  # created on developers' machines; git ignores it
 DEPRECATED = {"commonLabels", "patchesStrategicMerge", "patchesJson6902", "vars", "bases"}
 
 
@@ -63,7 +63,7 @@ class Repository(unittest.TestCase):
         self.assertNotIn("SESSION_INSECURE", json.dumps(items))
 
     def test_what_production_says_of_trusted_proxies_counts(self):
-        # Components are applied after an overlay's own settings: what they say would win over a line there.
+        # Kustomize applies components after an overlay's own settings, so components would override them.
         with tempfile.TemporaryDirectory() as folder:
             tree = pathlib.Path(folder).resolve() / "k8s"
             shutil.copytree(K8S, tree, ignore=shutil.ignore_patterns("secrets", "chart"))

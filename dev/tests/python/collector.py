@@ -1,7 +1,6 @@
-"""A collector of traces (OTLP over gRPC), as a program with packages of its own: `xds-protos`, which other tests need, brings an
-older copy of the same modules.
+"""A collector of traces (OTLP over gRPC). It prints its address, then a line of JSON for each received span.
 
-It prints its address, then a line of JSON for each span it is sent.
+It has its own packages, because `xds-protos`, which other tests need, includes an older copy of the same modules.
 """
 
 import concurrent.futures

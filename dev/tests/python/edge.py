@@ -1,4 +1,4 @@
-"""A real edge that answers Envoy's external authorization, with a session service and the development provider behind it."""
+"""Runs a real edge with external authorization for Envoy, a session service and the development provider."""
 
 import http.cookiejar
 import json
@@ -14,7 +14,7 @@ ADA = {"email": "ada@example.test", "password": "analytical-engine"}
 
 
 class Provider:
-    """The development provider; it announces its address when it is ready."""
+    """The development provider. It prints its address when it is ready."""
 
     def __init__(self, redirect_uri):
         command = ["node", ROOT / "dev/idp/server.mjs", "--port", "0", "--redirect-uri", redirect_uri]
@@ -30,7 +30,7 @@ class Provider:
 
 
 class Edge(Program):
-    """One edge; `ext_authz` is where Envoy would ask it. Further settings of its own, and of the session service."""
+    """One edge. `ext_authz` is its address for Envoy; `of_sessions` has settings of the session service."""
 
     def __init__(self, settings=None, of_sessions=None):
         more = settings or {}
@@ -50,7 +50,7 @@ class Edge(Program):
         super().__init__("auth-edge", admin, settings | more)
 
     def sign_in(self):
-        """Ada signs in as a person does: the `Cookie` header of her browser."""
+        """Signs Ada in and returns her browser's `Cookie` header."""
         jar = http.cookiejar.CookieJar()
         browser = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(jar), Stopping(f"{self.url}/landed"))
         with browser.open(f"{self.url}/api/auth/login?returnTo=/landed", timeout=20) as page:
@@ -67,7 +67,7 @@ class Edge(Program):
 
 
 class Stopping(urllib.request.HTTPRedirectHandler):
-    """Follows redirects as far as this address."""
+    """Follows redirects up to this address."""
 
     def __init__(self, end):
         self.end = end

@@ -1,4 +1,4 @@
-"""A real program of ours as a process on free ports of loopback."""
+"""Runs one of our programs as a process on free ports of loopback."""
 
 import os
 import pathlib
@@ -16,13 +16,12 @@ PROGRAMS = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug"
 READY_SECONDS = 60
 
 
-# Below the range of ports for outgoing connections: one of those could take a port between its choice
-# and its use.
+# Below the range for outgoing connections: one of those could take a port between its choice and its use.
 PORTS = range(12_000, 32_000)
 
 
 def free_port():
-    """A port of 127.0.0.1 that was free a moment ago."""
+    """Returns a port of 127.0.0.1 that was free a moment ago."""
     while True:
         port = random.choice(PORTS)
         with socket.socket() as server:
@@ -34,8 +33,8 @@ def free_port():
 
 
 class Program:
-    """One program with these settings and no others. `admin` is where it reports that it is ready, or only alive; `folder`, a
-    temporary one, goes when it stops."""
+    """One program with only these settings. `admin` is its admin address. With `ready` false, waits only until it is
+    alive. `stop` deletes `folder`."""
 
     def __init__(self, name, admin, settings, folder=None, ready=True):
         self.folder = folder or tempfile.TemporaryDirectory(prefix="vestibule-python-")

@@ -1,4 +1,4 @@
-"""A real session service on free ports of loopback, and a provider for it."""
+"""Runs a real session service on free ports of loopback, and a provider for it."""
 
 import http.server
 import json
@@ -12,7 +12,7 @@ ISSUER = "https://idp.example.test"
 
 
 class Service(Program):
-    """One session service with a file store; `restart` kills it outright and starts it again."""
+    """One session service with a file store. `restart` kills it with SIGKILL and starts it again."""
 
     def __init__(self, ready=True, **settings):
         folder = tempfile.TemporaryDirectory(prefix="vestibule-python-")
@@ -23,7 +23,7 @@ class Service(Program):
             "SESSION_ADMIN_LISTEN": admin,
             "SESSION_STORE": f"file:{folder.name}/sessions.redb",
             "SESSION_ENCRYPTION_KEY": secrets.token_hex(32),
-            "SESSION_MAX_PER_SUBJECT": "0",  # pages are tested with more sessions than a person has usually
+            "SESSION_MAX_PER_SUBJECT": "0",  # tests of pages need more sessions than the default limit
             "OIDC_ISSUER_URL": ISSUER,
             "OIDC_CLIENT_ID": "vestibule",
             "OIDC_CLIENT_SECRET": secrets.token_hex(16),
@@ -32,7 +32,7 @@ class Service(Program):
 
 
 class RefusingProvider:
-    """A provider whose token endpoint refuses every refresh."""
+    """A provider whose token endpoint rejects every refresh."""
 
     def __init__(self):
         provider = self

@@ -1,6 +1,6 @@
 """A client of the session API, as another service would write it.
 
-The stubs are made from proto/session/v1 when the program starts; a service of yours would make them when it is built:
+The program generates the stubs from proto/session/v1 when it starts. Your service generates them when you build it:
 
     python -m grpc_tools.protoc -I proto --python_out=. --grpc_python_out=. proto/session/v1/*.proto
 """
@@ -20,7 +20,7 @@ DEADLINE = 20  # seconds; every call has one
 
 
 def make_stubs():
-    """Makes the Python modules of session.v1 in a temporary folder and imports them."""
+    """Generates the Python modules of session.v1 in a temporary folder and imports them."""
     folder = tempfile.mkdtemp(prefix="session-v1-")
     files = sorted(str(path.relative_to(PROTO)) for path in (PROTO / "session/v1").glob("*.proto"))
     includes = pathlib.Path(importlib.import_module("grpc_tools").__file__).parent / "_proto"
@@ -38,17 +38,16 @@ reason_pb2, session_pb2, service_pb2, service_grpc = make_stubs()
 
 
 def claims(**values):
-    """The text of a JSON object of these values."""
     return json.dumps(values)
 
 
 def at(seconds):
-    """A timestamp of this many seconds since 1970."""
+    """Returns the timestamp of these seconds since 1970."""
     return timestamp_pb2.Timestamp(seconds=int(seconds))
 
 
 class Sessions:
-    """The calls a service makes most, on one channel."""
+    """The most frequent calls of a service, on one channel."""
 
     def __init__(self, address):
         self.channel = grpc.insecure_channel(address)
@@ -69,7 +68,7 @@ class Sessions:
         return self.stub.RollSession(service_pb2.RollSessionRequest(session_id=session_id), timeout=DEADLINE)
 
     def batch(self, *requests):
-        """What became of each request, in their order."""
+        """Returns the result of each request, in the order of the requests."""
         return self.stub.BatchGetSessions(service_pb2.BatchGetSessionsRequest(requests=requests), timeout=DEADLINE).results
 
     def access_token(self, session_id, *scopes):
@@ -88,7 +87,7 @@ class Sessions:
         return self.stub.UpdateSession(request, timeout=DEADLINE).session
 
     def watch(self, **request):
-        """A stream of events; it has no deadline, and its reader closes it."""
+        """Returns a stream of events without a deadline. The caller closes it."""
         return self.stub.WatchSessions(service_pb2.WatchSessionsRequest(**request))
 
     def close(self):

@@ -1,4 +1,4 @@
-"""BatchGetSessions: several sessions in one call, each with a result of its own."""
+"""Tests BatchGetSessions: several sessions in one call, each with its own result."""
 
 import time
 import unittest

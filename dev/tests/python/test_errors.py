@@ -1,4 +1,4 @@
-"""Every reason a caller of the session service can meet, with its status and details."""
+"""Tests every error reason of the session service, with its status and details."""
 
 import json
 import pathlib
@@ -20,7 +20,7 @@ NOWHERE = "0" * 32
 
 
 def refusal(call):
-    """Status code, reason and metadata of a call that has to be refused."""
+    """Returns status code, reason and metadata of a call that must fail."""
     try:
         call()
     except grpc.RpcError as error:
@@ -151,7 +151,7 @@ class Reasons(unittest.TestCase):
 
 
 class Callers(unittest.TestCase):
-    """Mutual TLS with a list of who may call what."""
+    """Tests mutual TLS with a list of callers and their calls."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,5 +1,6 @@
-"""Envoy's external authorization, called by a client of another language with the messages that Envoy's project publishes:
-`auth-edge/proto` holds a part of them, whose names and numbers have to agree."""
+"""Tests external authorization with a Python client and the messages that Envoy's project publishes.
+
+`auth-edge/proto` contains a part of them: its names and numbers must be the same."""
 
 import json
 import unittest
@@ -19,7 +20,7 @@ Context = attribute_context_pb2.AttributeContext
 
 
 def question(headers, path="/orders?open=1", method="GET", redirect=False):
-    """What Envoy sends about a request, with everything it knows filled in."""
+    """Builds Envoy's message about a request, with all fields set."""
     client = address_pb2.Address(socket_address=address_pb2.SocketAddress(address="192.0.2.7", port_value=40_000))
     request = Context.HttpRequest(
         id="6263517483946251038",

@@ -1,4 +1,4 @@
-"""What the framework's own services say: health, once and as a stream, and reflection."""
+"""Tests the gRPC services for health, as a call and as a stream, and for reflection."""
 
 import signal
 import unittest
@@ -61,7 +61,7 @@ class HealthAndReflection(unittest.TestCase):
         self.assertEqual(next(stream).status, Status.SERVING)
         service.process.send_signal(signal.SIGTERM)
         self.assertEqual(next(stream).status, Status.NOT_SERVING)
-        # Calls are still answered; a second signal ends the delay.
+        # The service still answers calls. A second signal ends the delay.
         self.assertEqual(health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=20).status, Status.NOT_SERVING)
 
     def test_reflection_names_the_services_and_describes_them(self):

@@ -1,4 +1,4 @@
-"""Pages that survive changes, writes that are repeated, writes that collide."""
+"""Tests pages during changes, repeated writes and conflicting writes."""
 
 import concurrent.futures
 import json
@@ -28,7 +28,7 @@ class ListsAndWrites(unittest.TestCase):
         handles = [created.session.handle for created in reversed(there)]
         first = self.sessions.list(ISSUER, "ada", 3)
         self.assertEqual([session.handle for session in first.sessions], handles[:3])
-        # The last one shown ends, one further on ends, a new one begins.
+        # The last session of the page ends, a later one ends, and a new one starts.
         self.sessions.end(there[4].session_id)
         self.sessions.end(there[2].session_id)
         new = self.begin("ada").session.handle

@@ -1,4 +1,4 @@
-"""The session API called from another language, against a real session service with its embedded store."""
+"""Tests the session API from Python, against a real session service with its embedded store."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Traces as a collector gets them: one for each request, from the edge to the session service, Redis, the provider and the upstream."""
+"""Tests traces as a collector receives them: one a request, from the edge to all services behind it."""
 
 import dataclasses
 import http.server
@@ -16,12 +16,12 @@ from edge import Edge
 from program import ROOT, free_port
 
 PATIENCE = 20  # seconds
-LOOKED_TWICE = 2  # seconds in which each has looked twice whether the others are there
+LOOKED_TWICE = 2  # seconds in which each program has checked twice which others exist
 
 
 @dataclasses.dataclass
 class Span:
-    """What collector.py says of one."""
+    """A span as collector.py prints it."""
 
     service: str
     name: str
@@ -36,7 +36,7 @@ class Span:
 
 
 class Collector:
-    """Keeps every span."""
+    """Runs collector.py and stores every span."""
 
     def __init__(self):
         self.spans = []
@@ -55,7 +55,7 @@ class Collector:
         self.process.stdout.close()
 
     def trace(self, trace_id, complete):
-        """The spans of a trace, once `complete` says that they are all there."""
+        """Waits until `complete` is true for the spans of a trace, and returns them."""
         deadline = time.monotonic() + PATIENCE
         while True:
             spans = [span for span in list(self.spans) if span.trace == trace_id]
@@ -80,7 +80,7 @@ class Redis:
 
 
 class Upstream:
-    """Answers everything; `seen` has the received traces."""
+    """An upstream that answers every request. `seen` has the received traces."""
 
     def __init__(self):
         seen = self.seen = []
@@ -116,7 +116,7 @@ class Traces(unittest.TestCase):
         routes.write(f'[[route]]\npath = "/orders/*"\nguard = "api"\nupstream = "{cls.upstream.url}"\n')
         routes.write(f'[[route]]\npath = "/down/*"\nguard = "none"\nupstream = "http://127.0.0.1:{free_port()}"\n')
         routes.flush()
-        # What is logged does not decide what is traced.
+        # The log level does not affect traces.
         traced = {"OTEL_EXPORTER_OTLP_ENDPOINT": cls.collector.url, "OTEL_BSP_SCHEDULE_DELAY": "100", "RUST_LOG": "warn"}
         of_edge = traced | {"EDGE_ROUTES": routes.name, "EDGE_SESSION_CACHE_SECS": "0"}
         cls.edge = Edge(of_edge, traced | {"SESSION_STORE": cls.redis.url})
@@ -124,7 +124,7 @@ class Traces(unittest.TestCase):
         cls.cookie = cls.edge.sign_in()
 
     def ask(self, path, trace, cookie=None, method="GET"):
-        """Asks the edge as part of a trace; gives the status and the answer's request ID."""
+        """Sends the edge a request in a trace, and returns the status and the answer's request ID."""
         headers = {"cookie": cookie or self.cookie, "traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
         request = urllib.request.Request(f"{self.edge.url}{path}", headers=headers, method=method)
         try:
@@ -179,7 +179,7 @@ class Traces(unittest.TestCase):
         self.assertEqual(self.ask("/nowhere", "4bf92f3577b34da6a3ce929d0e0e4704")[0], 404)
         [missed] = self.collector.trace("4bf92f3577b34da6a3ce929d0e0e4704", bool)
         self.assertEqual((missed.name, missed.attributes.get("http.route")), ("GET", None), "no route answers")
-        self.assertFalse(missed.is_error, "what a client does wrong is no fault of a server")
+        self.assertFalse(missed.is_error, "a client's error is no server error")
 
     def test_a_call_of_the_session_service_that_fails_says_how_and_where(self):
         signed_out = self.edge.sign_in()

@@ -1,4 +1,4 @@
-"""WatchSessions: order, resuming, and that nothing is missed in silence."""
+"""Tests WatchSessions: order, resumption, and a report of each missed event."""
 
 import time
 import unittest
@@ -30,7 +30,7 @@ class Watching(unittest.TestCase):
         return stream
 
     def next(self, stream):
-        """The next event that is no heartbeat."""
+        """Returns the next event that is no heartbeat."""
         return next(event for event in stream if event.kind != Event.KIND_HEARTBEAT)
 
     def test_the_first_word_is_a_heartbeat_with_a_token_to_resume_from(self):
@@ -79,7 +79,7 @@ class Watching(unittest.TestCase):
             for answer in rolls:
                 answer.result()
         late = self.begin("late")
-        # Rolls that met at the same time are one event: write until what came first is forgotten.
+        # Simultaneous rolls are one event, so write until the service has dropped the first event.
         for _ in range(100):
             stream = self.watch(resume_token=old)
             if self.next(stream).kind == Event.KIND_MISSED:

@@ -53,7 +53,7 @@ one pod, and any other number conflicts with the autoscaler. */}}
 {{- end }}
 {{- end }}
 
-{{- /* Keeps old ConfigMaps that running pods or the previous release still use. `index . 1` has those of this release.
+{{- /* Keeps old ConfigMaps that running pods or the last release still use. `index . 1` has those of this release.
 A pod that restarts during a rollout needs them, and so does a rollback. The next upgrade removes them. */}}
 {{- define "vestibule.configmaps-in-use" -}}
 {{- $root := index . 0 }}

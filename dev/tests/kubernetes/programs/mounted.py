@@ -1,4 +1,4 @@
-"""A pod's settings and files as its first container has them, in a folder instead of at the root, with stand-ins for secrets."""
+"""Recreates the settings and files of a pod's first container in a folder, with substitute secrets."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ CLIENT = "?ca_file={0}/redis/ca.crt&cert_file={0}/redis/tls.crt&key_file={0}/red
 
 
 def certificate(folder):
-    """A certificate that signs itself, for every place where one belongs: only its form is judged."""
+    """Makes a self-signed certificate for all uses. The programs check only its form."""
     key, public = folder / "tls.key", folder / "tls.crt"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=x", "-addext", "subjectAltName=DNS:x", "-days", "1"]
     subprocess.run([*command, "-keyout", str(key), "-out", str(public)], check=True, capture_output=True)
@@ -25,7 +25,7 @@ def certificate(folder):
 
 
 class Secrets:
-    """The value of each key of each Secret; None for a missing one."""
+    """The values in each Secret. A certificate stands for all others."""
 
     def __init__(self, folder, store):
         self.pem = certificate(folder)
@@ -41,7 +41,7 @@ class Secrets:
 
 
 def mount(pair, workload, secrets, folder):
-    """Writes what the first container mounts of ConfigMaps and Secrets below `folder`."""
+    """Writes the ConfigMaps and Secrets that the first container mounts below `folder`."""
     pod, space = pod_of(workload)["spec"], workload["metadata"].get("namespace")
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     for at in pod["containers"][0]["volumeMounts"]:
@@ -67,12 +67,12 @@ def moved(text, folder):
 
 
 def variables(pair, workload, folder, address):
-    """The variables of the first container, those that name the pod's address included."""
+    """Returns the first container's variables, with `address` as the pod's address."""
     values = pair.settings(workload)
     return {key: moved(re.sub(r"\$\(POD_IP\)", address, value), folder) for key, value in values.items()}
 
 
 def check(program, values):
-    """The exit code of `--check-config` and what it says."""
+    """Runs `--check-config` and returns its exit code and output."""
     done = subprocess.run([program, "--check-config"], env={"PATH": os.environ["PATH"], **values}, capture_output=True, text=True, check=False, timeout=60)
     return done.returncode, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""The programs read what every pair gives them, laid out as pods have it: no mistake, no name they do not know."""
+"""Tests that the programs accept the settings and files of every pair, and know every setting's name."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ from pair import Pair, pod_of  # noqa: E402
 PROGRAMS = matrix.ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug"
 SERVICES = {"edge": "auth-edge", "session-svc": "session-svc"}
 WRONG_SETTINGS = 78
-# Not the programs' own: the address of the pod, and what OpenTelemetry and the log's library read by themselves.
+# Variables outside the programs' help: the pod's address, and those that OpenTelemetry and the log's library read.
 STANDARD = re.compile(r"POD_IP|OTEL_\w+|RUST_LOG")
 POD_NETWORK = "10.244.0.0/16"
 
@@ -30,7 +30,7 @@ def store_of(components):
 
 
 def documented(service):
-    """The names of the variables a program knows, from its own --help."""
+    """Collects the names of a program's variables from its --help."""
     text = subprocess.run([PROGRAMS / SERVICES[service], "--help"], capture_output=True, text=True, check=True).stdout
     return set(re.findall(r"\[env:\s+(\w+)", re.sub(r"\s+", " ", text)))
 
@@ -47,8 +47,8 @@ class CheckConfig(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def told(self, pair, workload, store, address, change=lambda values: values):
-        """What the program says of the workload's settings; the same settings are asked once."""
+    def checked(self, pair, workload, store, address, change=lambda values: values):
+        """Returns exit code and output of a check. Caches it, because many pairs have the same settings."""
         name = workload["metadata"]["name"]
         values = change(variables(pair, workload, ROOT_FOLDER, address))
         spec = pod_of(workload)["spec"]
@@ -60,7 +60,7 @@ class CheckConfig(unittest.TestCase):
         return self.asked[key]
 
     def absent(self, pair, workload, store):
-        """The files that settings name and nothing mounts."""
+        """Returns the settings that name a file which no volume provides."""
         with tempfile.TemporaryDirectory() as folder:
             mount(pair, workload, self.secrets[store], folder)
             return {key for key, value in variables(pair, workload, folder, "10.0.0.7").items() if value.startswith(folder) and not pathlib.Path(value).is_file()}
@@ -79,7 +79,7 @@ class CheckConfig(unittest.TestCase):
         for address in ("10.0.0.7", "fd00::5"):
             for name, pair, workload, store in self.each():
                 with self.subTest(pair=name, workload=workload["metadata"]["name"], address=address):
-                    code, text = self.told(pair, workload, store, address, self.named)
+                    code, text = self.checked(pair, workload, store, address, self.named)
                     self.assertEqual(code, 0, text)
 
     def test_the_edge_does_not_start_before_its_proxies_are_named(self):
@@ -88,7 +88,7 @@ class CheckConfig(unittest.TestCase):
             if pair.settings(workload).get("EDGE_TRUSTED_PROXIES") == "to-be-set":
                 waiting += 1
                 with self.subTest(pair=name):
-                    code, text = self.told(pair, workload, store, "10.0.0.7")
+                    code, text = self.checked(pair, workload, store, "10.0.0.7")
                     self.assertEqual(code, WRONG_SETTINGS, text)
                     self.assertIn("1 setting is wrong", text)
                     self.assertIn("EDGE_TRUSTED_PROXIES", text)
@@ -136,7 +136,7 @@ class CheckConfig(unittest.TestCase):
         for name, changes in wrong.items():
             for change in changes:
                 with self.subTest(change=change):
-                    code, text = self.told(pair, pair.workload(name), "redis", "10.0.0.7", lambda values, change=change: values | change)
+                    code, text = self.checked(pair, pair.workload(name), "redis", "10.0.0.7", lambda values, change=change: values | change)
                     self.assertEqual(code, WRONG_SETTINGS, text)
 
 

@@ -1,4 +1,4 @@
-"""The help that operators read in a terminal: `-h` for a first start, `--help` for everything, both at 80 columns."""
+"""Tests the help for terminals: `-h` for a first start, `--help` for all settings, both within 80 columns."""
 
 import re
 import subprocess
@@ -16,13 +16,13 @@ def printed(program, *arguments):
 
 
 def commands_of(text):
-    """The names below `Commands:`."""
+    """Lists the command names below `Commands:`."""
     section = re.search(r"^Commands:\n((?:  .*\n|\n)+)", text, re.M)
     return re.findall(r"^  (\w[\w-]*)", section[1], re.M) if section else []
 
 
 def every_help(program, *command):
-    """The texts of a program and all its commands, by command line."""
+    """Maps command lines to help texts, for a program and all its commands."""
     texts = {(program, *command, flag): printed(program, *command, flag) for flag in ("-h", "--help")}
     for name in commands_of(texts[(program, *command, "--help")]):
         texts |= every_help(program, *command, name)

@@ -1,4 +1,4 @@
-"""docs/kubernetes/install.md and helm.md as a user follows them: their commands, without a cluster. What is rendered is whole, and the programs take it."""
+"""Runs the commands of docs/kubernetes/install.md and helm.md without a cluster, and checks the result."""
 
 import base64
 import os
@@ -22,14 +22,14 @@ from pair import Pair  # noqa: E402
 
 PROGRAMS = matrix.ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug"
 PAGES = matrix.ROOT / "docs/kubernetes"
-# Renders and makes Secrets as it is, keeps what was made, and leaves alone what needs a cluster.
+# Renders, and records Secrets instead of creating them. Ignores commands that need a cluster.
 KUBECTL = """#!/bin/sh
 case $1 in
   create) "$REAL" "$@" --namespace=vestibule --dry-run=client --output=yaml >> made.yaml && echo --- >> made.yaml ;;
   kustomize) exec "$REAL" "$@" ;;
 esac
 """
-# What it would install.
+# Renders the chart instead of installing it.
 HELM = """#!/bin/sh
 case $1 in install) ;; test) exit ;; *) exit 2 ;; esac
 shift
@@ -38,13 +38,13 @@ exec "$REAL_HELM" template "$@" > rendered.yaml
 
 
 def steps(page, begins, ends):
-    """The commands of a page between two of its headings."""
+    """Lists a page's commands between two headings."""
     text = (PAGES / page).read_text().partition(begins)[2].partition(ends)[0]
     return re.findall(r"^```sh\n(.*?)^```$", text, re.S | re.M)
 
 
 class Made:
-    """The Secrets of the page; certificates stand in for what cert-manager makes."""
+    """The Secrets from the page's commands, and a certificate for each that cert-manager would create."""
 
     def __init__(self, items, folder):
         self.secrets = {item["metadata"]["name"]: {key: base64.b64decode(value).decode() for key, value in item["data"].items()} for item in items}
@@ -55,7 +55,7 @@ class Made:
 
 
 class Followed:
-    """What came of the commands, in a folder with the repository's k8s in it."""
+    """Runs the commands in a folder with a copy of k8s, and tests their results."""
 
     commands = ()
 
@@ -105,7 +105,7 @@ class Followed:
                 self.assertEqual(code, 0, text)
 
     def test_the_operator_reaches_for_the_session_service(self):
-        """Right settings without a server: exit code 1. Wrong settings would give 78, a missing one 2."""
+        """Exit code 1 means valid settings without a server. Wrong settings exit with 78, a missing one with 2."""
         workload = self.pair.workload("operator")
         with tempfile.TemporaryDirectory() as folder:
             mount(self.pair, workload, self.made, folder)

@@ -1,6 +1,6 @@
-"""Takes the schema of a custom resource out of its project's definition: python extract.py DEFINITION.yaml… (into this folder).
+"""Extracts schemas of custom resources into this folder: python extract.py DEFINITION.yaml…
 
-What a validator has no use for is left out: descriptions, and rules that compare with an earlier version. README.md says where the definitions come from.
+Omits descriptions, and rules that compare with an earlier version. README.md lists the sources of the definitions.
 """
 
 import json
@@ -12,7 +12,7 @@ import yaml
 FOLDER = pathlib.Path(__file__).parent
 KEPT = ("type", "properties", "required", "items", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "minProperties", "anyOf", "oneOf", "allOf", "not", "default")
 RULES = "x-kubernetes-validations"
-# What the manifests and the examples use, and in which version.
+# The kinds in manifests and examples, with their versions.
 WANTED = {
     "AuthorizationPolicy": "security.istio.io/v1",
     "BackendTLSPolicy": "gateway.networking.k8s.io/v1",
@@ -29,12 +29,12 @@ WANTED = {
     "ReferenceGrant": "gateway.networking.k8s.io/v1beta1",
     "SecurityPolicy": "gateway.envoyproxy.io/v1alpha1",
 }
-# Other ways than ours, each larger than all the rest: what stands in them is not looked at.
+# Large fields that our manifests do not use: their contents are not validated.
 UNREAD = {"Issuer": ("acme", "vault", "venafi"), "SecurityPolicy": ("apiKeyAuth", "authorization", "basicAuth", "jwt", "oidc")}
 
 
 def compact(schema, leave):
-    """The schema without its prose; objects take no field they do not name."""
+    """Removes descriptions from a schema, and forbids unknown fields in objects."""
     kept = {key: schema[key] for key in KEPT if key in schema}
     rules = [{key: rule[key] for key in ("rule", "message") if key in rule} for rule in schema.get(RULES, []) if "oldSelf" not in rule["rule"]]
     if rules:
@@ -56,7 +56,7 @@ def compact(schema, leave):
 
 
 def compact_alternative(schema):
-    """An alternative adds to its neighbours and closes no object."""
+    """Compacts an alternative, which allows unknown fields because its neighbours define more."""
     kept = compact(schema, ())
     kept.pop("additionalProperties", None)
     return kept
