@@ -20,11 +20,12 @@ class SessionApi(unittest.TestCase):
 
     def setUp(self):
         self.sessions = Sessions(self.service.address)
+        self.expires_at = time.time() + 600  # the same in a repeated request
         self.addCleanup(self.sessions.close)
 
     def begin(self, **more):
         user = {"sub": "ada", "name": "Ada Lovelace", "email": "ada@example.test"}
-        return self.sessions.create(ISSUER, user, "access-1", time.time() + 600, **more)
+        return self.sessions.create(ISSUER, user, "access-1", self.expires_at, **more)
 
     def refusal(self, call, *arguments):
         with self.assertRaises(grpc.RpcError) as caught:
