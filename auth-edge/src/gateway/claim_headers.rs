@@ -50,10 +50,10 @@ impl OmittedHeaderLog {
         reason: OmissionReason,
         now_ms: u64,
     ) {
-        let told = self.0.get_or_init(|| RateLimiter::within(LOG_AGAIN_AFTER, 1));
+        let limiter = self.0.get_or_init(|| RateLimiter::within(LOG_AGAIN_AFTER, 1));
         let of = who.handle.or(who.subject).or(who.client_id).unwrap_or_default();
         let key = format!("{header} {} {of}", claim.unwrap_or_default());
-        if told.check(key.as_str(), now_ms).is_ok() {
+        if limiter.check(key.as_str(), now_ms).is_ok() {
             tracing::warn!(
                 header = header.as_str(),
                 claim,

@@ -53,30 +53,19 @@ pub(super) async fn authorize(
     if route.guard == Guard::Open || cross_site::is_preflight(route, request) {
         return Ok(Authorized::default());
     }
+    let without_session = || refusal::refuse(gateway, route, request, None, UnmetRequirement::Session);
     let base = &gateway.sites.of(&request.parts.headers).base_url;
     if !cross_site::is_own(route, request, base) {
         // A program without a token needs the challenge. There is no cookie that a page could misuse.
         if bearer::other_origins_may_read(gateway, route, &request.parts.headers) {
-            return Err(refusal::refuse(
-                gateway,
-                route,
-                request,
-                None,
-                UnmetRequirement::Session,
-            ));
+            return Err(without_session());
         }
         return Err(HttpError::Csrf.into_response());
     }
     let current = session(gateway, client, route.rolls, false).await;
     let current = current.map_err(HttpError::into_response)?;
     let Some(current) = current else {
-        return Err(refusal::refuse(
-            gateway,
-            route,
-            request,
-            None,
-            UnmetRequirement::Session,
-        ));
+        return Err(without_session());
     };
     let access_token = check_requirements(gateway, route, &request.parts.headers, &current)
         .await

@@ -268,8 +268,8 @@ mod tests {
         assert_eq!(name("BREW", Some("/orders/*")), "HTTP /orders/*");
         assert_eq!(name("get", None), "HTTP");
         let long = "B".repeat(100);
-        for (sent, told) in [("GET", None), ("BREW", Some("BREW")), (&long, Some(&long[..32]))] {
-            assert_eq!(original(&method(sent)), told);
+        for (sent, expected) in [("GET", None), ("BREW", Some("BREW")), (&long, Some(&long[..32]))] {
+            assert_eq!(original(&method(sent)), expected);
         }
     }
 }

@@ -76,8 +76,8 @@ impl PersonCookies {
         person: PersonTag,
         now_ms: u64,
     ) -> Option<HeaderValue> {
-        let told = self.open(headers, now_ms, RENEWED_AFTER_MS);
-        if told == Some(person) {
+        let known = self.open(headers, now_ms, RENEWED_AFTER_MS);
+        if known == Some(person) {
             return None;
         }
         let plain = [&now_ms.to_be_bytes()[..], &person].concat();

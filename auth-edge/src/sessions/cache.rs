@@ -47,7 +47,7 @@ const SWEEP_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 type CacheKey = [u8; 16];
 
-type Entries = quick_cache::sync::Cache<CacheKey, CacheEntry, ByteWeighter>;
+type Entries = quick_cache::sync::Cache<CacheKey, CacheEntry, SessionWeighter>;
 
 /// A session and when it was read.
 #[derive(Clone, Debug)]
@@ -62,9 +62,9 @@ struct CacheEntry {
 }
 
 #[derive(Clone, Debug)]
-struct ByteWeighter;
+struct SessionWeighter;
 
-impl Weighter<CacheKey, CacheEntry> for ByteWeighter {
+impl Weighter<CacheKey, CacheEntry> for SessionWeighter {
     fn weight(&self, _: &CacheKey, entry: &CacheEntry) -> u64 {
         entry.weight
     }
@@ -88,7 +88,7 @@ impl SessionCache {
         let freshness = Arc::new(ReplicaFreshness::new(max_age.max(CHANGES_KEPT_MIN)));
         tokio::spawn(replica_freshness::listen(client, Arc::downgrade(&freshness)));
         let cache = Arc::new(Self {
-            entries: Entries::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, ByteWeighter),
+            entries: Entries::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, SessionWeighter),
             freshness,
             last_forgotten: AtomicU64::new(0),
             max_age,
@@ -236,7 +236,7 @@ mod tests {
         let freshness = ReplicaFreshness::new(LONG);
         freshness.mark_complete(Moment(1), Moment(u64::MAX));
         let cache = SessionCache {
-            entries: Entries::with_weighter(10, WEIGHT_MAX, ByteWeighter),
+            entries: Entries::with_weighter(10, WEIGHT_MAX, SessionWeighter),
             freshness: Arc::new(freshness),
             last_forgotten: AtomicU64::new(0),
             max_age,

@@ -87,10 +87,10 @@ pub(crate) async fn receive(
     }
     // Count after the call: a rejected event reduces the sender's next ones.
     let _ = sign_in.refused_events_limit.check(sender, now_ms);
-    let told = json!({ "err": received.error_code, "description": received.description });
+    let problem = json!({ "err": received.error_code, "description": received.description });
     // RFC 8935, section 2.3.
     const IN_ENGLISH: [(HeaderName, &str); 1] = [(header::CONTENT_LANGUAGE, "en")];
     Ok(no_store(
-        (StatusCode::BAD_REQUEST, IN_ENGLISH, Json(told)).into_response(),
+        (StatusCode::BAD_REQUEST, IN_ENGLISH, Json(problem)).into_response(),
     ))
 }

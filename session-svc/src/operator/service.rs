@@ -60,14 +60,14 @@ pub(super) fn with_address(command: Command) -> Command {
 impl ServiceAddress {
     /// Reads the flags. By default, the settings give the address of the service on this machine.
     pub(super) fn read(given: &ArgMatches, reader: &mut Reader<'_>) -> Self {
-        let told = |id: &str| {
+        let value_of = |id: &str| {
             given
                 .get_one::<String>(id)
                 .filter(|value| !value.is_empty())
                 .cloned()
         };
-        let path = |id: &str| told(id).map(PathBuf::from);
-        let url = told("service");
+        let path = |id: &str| value_of(id).map(PathBuf::from);
+        let url = value_of("service");
         Self {
             url: url.unwrap_or_else(|| of_this_machine(reader)),
             ca: path("ca-file"),

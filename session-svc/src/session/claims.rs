@@ -90,9 +90,9 @@ impl Claims {
     }
 
     /// A copy of the claims in which these replace those of the same names.
-    pub(crate) fn with(&self, told: &Object) -> Result<Self, Error> {
+    pub(crate) fn with(&self, newer: &Object) -> Result<Self, Error> {
         let mut members = self.members()?;
-        for (name, value) in told {
+        for (name, value) in newer {
             members.insert(name.clone(), serde_json::value::to_raw_value(value)?);
         }
         Self::of_members(members)

@@ -118,11 +118,11 @@ impl Session {
     /// false if nothing changes.
     ///
     /// # Errors Its claims cannot be read.
-    pub(crate) fn tell_claims(&mut self, told: &Object, at_ms: u64) -> Result<bool, serde_json::Error> {
+    pub(crate) fn apply_claims(&mut self, claims: &Object, at_ms: u64) -> Result<bool, serde_json::Error> {
         let counts = |name: &String| {
             name != SUBJECT && self.claims_told.get(name).is_none_or(|last_ms| *last_ms <= at_ms)
         };
-        let news: Object = told
+        let news: Object = claims
             .iter()
             .filter(|(name, _)| counts(name))
             .map(|(name, value)| (name.clone(), value.clone()))

@@ -127,12 +127,12 @@ impl SessionStore {
         subject: &str,
         at_ms: u64,
     ) -> Result<(), SessionsError> {
-        let (name, told) = (theft_name(issuer, subject), at_ms.to_be_bytes());
+        let (name, notice) = (theft_name(issuer, subject), at_ms.to_be_bytes());
         let merge = |there: &Record| {
-            let is_told = self.open_mark(name, there).at_ms == at_ms;
-            is_told.then(|| told.to_vec())
+            let is_same_theft = self.open_mark(name, there).at_ms == at_ms;
+            is_same_theft.then(|| notice.to_vec())
         };
-        let written = self.write_note(MARK, name, &told, NOTICE_KEPT_MS, merge).await;
+        let written = self.write_note(MARK, name, &notice, NOTICE_KEPT_MS, merge).await;
         written.map(|_| ())
     }
 

@@ -295,7 +295,7 @@ impl Sessions {
                 self.save_sign_in_demand(session, order.demand(acr.as_ref(), self.now_ms()))
                     .await
             }
-            EventAction::RefreshClaims(told) => self.refresh_claims(session, order, told).await,
+            EventAction::RefreshClaims(claims) => self.refresh_claims(session, order, claims).await,
             EventAction::End | EventAction::Note => Ok(false),
         };
         match acted {
@@ -322,19 +322,19 @@ impl Sessions {
         &self,
         session: Session,
         order: &EventOrder,
-        told: &Map<String, Value>,
+        claims: &Map<String, Value>,
     ) -> Result<bool, SessionsError> {
         let can_refresh = session.tokens.refresh.is_some() && !session.needs_sign_in;
-        let (session, has_news) = if told.is_empty() && can_refresh {
+        let (session, has_news) = if claims.is_empty() && can_refresh {
             self.expire_access_token(session).await?
-        } else if told.is_empty() {
+        } else if claims.is_empty() {
             (session, false)
         } else {
-            self.replace_claims(session, order, told).await?
+            self.replace_claims(session, order, claims).await?
         };
         if has_news && can_refresh {
             self.refresher.refresh_later(session, "");
-        } else if told.is_empty() && !can_refresh {
+        } else if claims.is_empty() && !can_refresh {
             return self
                 .save_sign_in_demand(session, order.demand(None, self.now_ms()))
                 .await;
@@ -362,7 +362,7 @@ impl Sessions {
         &self,
         session: Session,
         order: &EventOrder,
-        told: &Map<String, Value>,
+        claims: &Map<String, Value>,
     ) -> Result<(Session, bool), SessionsError> {
         let at_ms = order.occurred_at_ms;
         let edit = |session: &mut Session| {
@@ -370,7 +370,7 @@ impl Sessions {
                 return false;
             }
             // Unreadable claims stay unchanged.
-            session.tell_claims(told, at_ms).unwrap_or(false)
+            session.apply_claims(claims, at_ms).unwrap_or(false)
         };
         let max_bytes = Some(self.limits.max_bytes);
         let edited = self

@@ -308,9 +308,9 @@ mod tests {
             cookie_generation: Some(session_proto::v1::CookieGeneration::default()),
             ..Session::default()
         };
-        let told = redact_session(session, None);
-        assert_eq!(told.cookie_generation, None);
-        let binding = told.device_binding.unwrap();
+        let redacted = redact_session(session, None);
+        assert_eq!(redacted.cookie_generation, None);
+        let binding = redacted.device_binding.unwrap();
         assert_eq!(
             (binding.jwk.as_str(), binding.bound_at),
             ("", Some(timestamp::from_ms(1_000)))

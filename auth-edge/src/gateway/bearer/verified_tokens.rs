@@ -48,20 +48,20 @@ struct CachedVerdict {
 }
 
 #[derive(Clone)]
-struct ByteWeighter;
+struct TokenWeighter;
 
-impl Weighter<VerdictKey, CachedVerdict> for ByteWeighter {
+impl Weighter<VerdictKey, CachedVerdict> for TokenWeighter {
     fn weight(&self, _: &VerdictKey, remembered: &CachedVerdict) -> u64 {
         remembered.bytes
     }
 }
 
 /// The cached verdicts.
-pub(super) struct VerifiedTokens(Cache<VerdictKey, CachedVerdict, ByteWeighter>);
+pub(super) struct VerifiedTokens(Cache<VerdictKey, CachedVerdict, TokenWeighter>);
 
 impl VerifiedTokens {
     pub(super) fn new() -> Self {
-        Self(Cache::with_weighter(EXPECTED, WEIGHT_MAX, ByteWeighter))
+        Self(Cache::with_weighter(EXPECTED, WEIGHT_MAX, TokenWeighter))
     }
 
     /// The verdict on a token: from the cache, from a call in flight, or from `ask`. If `ask` fails, the next

@@ -64,9 +64,9 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
     let replace = HeaderAppendAction::OverwriteIfExistsOrAdd;
     let answered = response.headers();
     let own = ApplicationHeaders::default();
-    let told = response.extensions().get::<ApplicationHeaders>().unwrap_or(&own);
+    let application = response.extensions().get::<ApplicationHeaders>().unwrap_or(&own);
     let is_for_upstream = |name: &HeaderName| {
-        is_identity(name) || *name == header::AUTHORIZATION || told.headers.contains(name)
+        is_identity(name) || *name == header::AUTHORIZATION || application.headers.contains(name)
     };
     let mut headers: Vec<HeaderValueOption> = answered
         .iter()
@@ -79,8 +79,8 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
             let is_token = **name == header::AUTHORIZATION || **name == PROOF;
             is_identity(name)
                 || is_for_proxies(name)
-                || told.names.contain(&folded(name.as_str()))
-                || (is_token && told.hides_client_token)
+                || application.names.contain(&folded(name.as_str()))
+                || (is_token && application.hides_client_token)
         })
         // Envoy removes headers after it sets them. A header that is not set is removed.
         .filter(|name| {

@@ -122,7 +122,7 @@ impl OutgoingRequest<'_> {
         let host = gateway.sites.of(client).authority();
         let prefix = Some(self.prefix()).filter(|prefix| !prefix.is_empty());
         let authorization = access_token.and_then(|token| token.authorization.clone());
-        let told = [
+        let added = [
             (header::AUTHORIZATION, authorization),
             (X_FORWARDED_FOR, HeaderValue::try_from(address.to_string()).ok()),
             (X_FORWARDED_PROTO, Some(HeaderValue::from_static(scheme))),
@@ -134,7 +134,7 @@ impl OutgoingRequest<'_> {
                 prefix.and_then(|prefix| HeaderValue::try_from(prefix).ok()),
             ),
         ];
-        for (name, value) in told {
+        for (name, value) in added {
             if let Some(value) = value {
                 head.headers.insert(name, value);
             }

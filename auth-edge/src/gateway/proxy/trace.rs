@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn an_address_is_told_with_its_port_and_without_its_query() {
-        for (url, told, number) in [
+        for (url, expected, number) in [
             (
                 "http://orders:8080/a/7?code=x&state=y",
                 "http://orders:8080/a/7",
@@ -108,7 +108,7 @@ mod tests {
             let url: Uri = url.parse().unwrap();
             assert_eq!(
                 (url_without_query(&url).as_deref(), port(&url)),
-                (Some(told), Some(number))
+                (Some(expected), Some(number))
             );
         }
     }

@@ -119,11 +119,11 @@ pub(crate) fn clock_offset_secs(date: &str, age: Option<&str>, began: u64, took:
     let date = httpdate::parse_http_date(date).ok()?;
     let date = i64::try_from(date.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
     let age: i64 = age.and_then(|age| age.trim().parse().ok()).unwrap_or(0);
-    let told = date.saturating_add(age);
+    let server_time = date.saturating_add(age);
     let began = i64::try_from(began).ok()?.saturating_sub(GRANULARITY_SECS);
     let took = i64::try_from(took.as_secs()).ok()?;
     let ended = began.saturating_add(took).saturating_add(2 * GRANULARITY_SECS);
-    Some(told.saturating_sub(told.clamp(began, ended)))
+    Some(server_time.saturating_sub(server_time.clamp(began, ended)))
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ pub struct RequestObserver(Arc<dyn Fn(&'static str, &'static str, Duration) + Se
 
 impl RequestObserver {
     /// Passes the endpoint's name in the provider's metadata, the outcome and the duration to the callback.
-    pub fn new(told: impl Fn(&'static str, &'static str, Duration) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(told))
+    pub fn new(observe: impl Fn(&'static str, &'static str, Duration) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(observe))
     }
 
     pub(crate) fn tell(&self, endpoint: &'static str, outcome: &'static str, took: Duration) {
