@@ -1,10 +1,11 @@
 // Runs k8s/components/redis without a cluster: its scripts and settings start real servers and Sentinels on loopback,
 // with separate folders and different ports. Ended processes are restarted, as the kubelet does.
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync, appendFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 import { issue, makeAuthority } from './authority.mjs';
@@ -94,11 +95,21 @@ class Pod {
 
   /** A server's response to a user, over TLS; empty without a response. */
   ask(words, { user = 'administrator', password = this.component.passwords[user]?.[0] ?? 'probe' } = {}) {
-    const tls = join(this.folder, 'tls');
-    const args = ['-h', 'localhost', '-p', String(this.port), '--tls', '--cacert', join(tls, 'ca.crt'), '--cert', join(tls, 'tls.crt'), '--key', join(tls, 'tls.key'), '--user', user, '--no-auth-warning', ...words];
     return new Promise((resolve) => {
-      execFile('redis-cli', args, { env: { ...process.env, REDISCLI_AUTH: password }, timeout: 3_000 }, (_, out) => resolve(out.trim()));
+      execFile('redis-cli', [...this.login(user), ...words], { env: { ...process.env, REDISCLI_AUTH: password }, timeout: 3_000 }, (_, out) => resolve(out.trim()));
     });
+  }
+
+  /** Opens a connection that stays: {ask(command), close()}. `client id` tells whether it is still the first one. */
+  connect(user) {
+    const child = spawn('redis-cli', this.login(user), { env: { ...process.env, REDISCLI_AUTH: this.component.passwords[user][0] }, stdio: ['pipe', 'pipe', 'ignore'] });
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    return { ask: async (command) => (child.stdin.write(`${command}\n`), (await lines.next()).value), close: () => child.stdin.end() };
+  }
+
+  login(user) {
+    const tls = join(this.folder, 'tls');
+    return ['-h', 'localhost', '-p', String(this.port), '--tls', '--cacert', join(tls, 'ca.crt'), '--cert', join(tls, 'tls.crt'), '--key', join(tls, 'tls.key'), '--user', user, '--no-auth-warning'];
   }
 
   async role() {
