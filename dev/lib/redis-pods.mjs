@@ -100,7 +100,7 @@ class Pod {
     });
   }
 
-  /** Opens a connection that stays: {ask(command), close()}. `client id` tells whether it is still the first one. */
+  /** Opens a connection that stays: {ask(command), close()}. `client id` shows whether it is still the first one. */
   connect(user) {
     const child = spawn('redis-cli', this.login(user), { env: { ...process.env, REDISCLI_AUTH: this.component.passwords[user][0] }, stdio: ['pipe', 'pipe', 'ignore'] });
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();

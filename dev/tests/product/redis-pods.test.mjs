@@ -126,7 +126,7 @@ const run = (pod, script, input = '') => new Promise((resolve) => {
   child.stdin.on('error', () => {}).end(input);
 });
 /** Opens a connection of its own: the session service replaces one that does not answer in time. The returned function
- * tells whether it stayed open. */
+ * answers whether it stayed open. */
 async function openConnection(t, pod) {
   const connection = pod.connect('administrator');
   t.after(() => connection.close());
