@@ -1,7 +1,7 @@
 //! A running service, its stored sessions, and the tool.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -269,7 +269,10 @@ pub(crate) fn on_store(store: &str, keys: &str, arguments: &[&str]) -> ToolOutpu
     ToolOutput::of(command.env("SESSION_ENCRYPTION_KEY", keys).output().unwrap())
 }
 
-/// Calls a command on a terminal and types `typed`.
+/// The end of a question.
+const QUESTION_ENDS: &str = "[y/N]";
+
+/// Calls a command on a terminal and types `typed` as the answer to its question.
 pub(crate) fn on_terminal(arguments: &[&str], typed: &str) -> (i32, String) {
     let mut line = env!("CARGO_BIN_EXE_session-svc").to_owned();
     for argument in arguments {
@@ -285,10 +288,16 @@ pub(crate) fn on_terminal(arguments: &[&str], typed: &str) -> (i32, String) {
     let mut child = child.unwrap_or_else(|error| {
         panic!("script cannot be started ({error}): install it with `apt-get install bsdutils`")
     });
-    child.stdin.as_mut().unwrap().write_all(typed.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    (output.status.code().unwrap(), shown)
+    // The terminal shows what is typed: before the end of the question, it would be in the middle of it.
+    let mut shown = String::new();
+    let mut screen = BufReader::new(child.stdout.take().unwrap());
+    let mut byte = [0];
+    while !shown.ends_with(QUESTION_ENDS) && screen.read(&mut byte).unwrap() > 0 {
+        shown.push(char::from(byte[0]));
+    }
+    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+    screen.read_to_string(&mut shown).unwrap();
+    (child.wait().unwrap().code().unwrap(), shown)
 }
 
 /// The address of a file store.
