@@ -4,7 +4,7 @@
 //! - Only a trusted proxy can describe the original request. Its description chooses the rule (`[[check]]`),
 //!   the site of the session, and the return address.
 //! - If there are rules, a request without a matching rule does not pass.
-//! - The session decides whether the request passes, or an access token if the rule accepts one.
+//! - The session, or an access token if the rule accepts one, decides whether the request passes.
 //!
 //! Only a proxy that checks a request receives the access token. A page's own script never does, neither here
 //! nor through a proxy.
@@ -34,11 +34,11 @@ use crate::sessions::{CachedToken, CurrentSession, TokenFor};
 use crate::values::forwarded::{self, OriginalRequest};
 use crate::values::reserved::CHECK_PATH;
 
-/// Response extension: the headers of the answer that are for the application, besides the edge's own, and
-/// the names that no client may send.
+/// Response extension for callers inside this process: the answer's application headers besides the edge's own, and
+/// what to remove from the client's request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ApplicationHeaders {
-    /// Whether the client's own access token is kept from the application.
+    /// Whether the application must not receive the client's own access token.
     pub(crate) hides_client_token: bool,
     /// Headers of this answer.
     pub(crate) headers: Vec<HeaderName>,
@@ -174,7 +174,7 @@ async fn access_token(
     let by_rule = route.map(|route| &route.requirements.token);
     let wanted = by_rule.filter(|token| token.names_api());
     match guard::token(gateway, current, wanted.unwrap_or(&requested)).await {
-        // A bound token (RFC 9449) is useless to the proxy. Sessions older than `OIDC_DPOP=off` have one.
+        // A bound token (RFC 9449) is useless to the proxy. Sessions from before `OIDC_DPOP=off` have one.
         Ok(granted) if granted.is_bound() => Err(UnmetRequirement::Session),
         Err(UnmetRequirement::Token(_)) => Err(UnmetRequirement::Session),
         other => other,

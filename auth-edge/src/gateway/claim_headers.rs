@@ -29,7 +29,7 @@ const MAX_TOTAL_BYTES: usize = 6_144;
 /// The ASCII characters that are percent-encoded.
 const ENCODED: AsciiSet = CONTROLS.add(b' ').add(b',').add(b'%');
 
-/// How often the log reports the same header of the same session: every request leaves it out.
+/// The pause between two reports about one header of one session: every request of it omits the header.
 const LOG_AGAIN_AFTER: Duration = Duration::from_secs(3_600);
 
 /// The left-out headers that were logged recently. Clones share them.

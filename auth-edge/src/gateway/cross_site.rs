@@ -21,7 +21,7 @@ pub(super) fn is_preflight(route: &Route, request: &RequestHead<'_>) -> bool {
         && !is_overridden(route, request)
 }
 
-/// The same question, as another proxy describes it to the check.
+/// [`is_preflight`] for a request that another proxy describes to the check.
 pub(super) fn is_checked_preflight(method: Option<&Method>, headers: &HeaderMap, url: &str) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
     let has_body =
@@ -39,7 +39,7 @@ fn is_preflight_head(method: &Method, headers: &HeaderMap) -> bool {
         && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Whether the request cannot come from a page of another origin, as far as the route requires.
+/// Whether the route's rule accepts the request: it changes nothing, or it proves that no foreign page caused it.
 pub(super) fn is_own(route: &Route, request: &RequestHead<'_>, base: &Url) -> bool {
     let required = route.csrf;
     if required == Csrf::None || !changes_something(route, request) {

@@ -1,4 +1,4 @@
-//! Ends the answers and uploads of a session with the session, and streams when the edge stops.
+//! Ends a session's answers and uploads when the session ends, and streams when the edge stops.
 //!
 //! | Answer | Ends |
 //! |---|---|
@@ -51,7 +51,7 @@ impl StreamKind {
     }
 }
 
-/// An answer that ends with its session, and a stream that ends when the edge is `overdue` to stop.
+/// Ends an answer when its session ends. Also ends a stream when the edge is `overdue` to stop.
 pub(super) fn until_ended(
     answer: Response,
     streams: &OpenStreams,

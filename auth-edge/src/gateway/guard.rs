@@ -112,7 +112,7 @@ pub(super) async fn check_requirements(
     }
 }
 
-/// Whether a session needs no new sign-in and meets the requirements. A failed sign-in is not repeated.
+/// Whether a session needs no new sign-in and meets the requirements. Requests a useless sign-in only once.
 pub(super) fn check_sign_in(
     gateway: &Gateway,
     requirements: &Requirements,

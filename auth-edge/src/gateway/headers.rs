@@ -95,7 +95,7 @@ fn is_removed_header(
         || proxy_headers::is_withheld(&folded, is_exact, is_from_trusted)
         || identity_names.contain(&folded)
         || (!may_override_method && is_method_override(&folded))
-        // Folding changed nothing, so the name is no alias.
+        // A name that folding leaves unchanged is no alias.
         || (!is_exact && is_alias(&folded, name))
 }
 
@@ -136,9 +136,9 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
     remove(headers, |name| is_hop_by_hop(name, &named));
 }
 
-/// The client's headers for an upstream, with room for some of ours. Without hop-by-hop, own and identity
-/// headers, and without those in `also`; proxy headers only from a trusted proxy. The edge sets `Host`, and
-/// the body its length.
+/// The client's headers for an upstream, with room for some of ours. Leaves out hop-by-hop, own and identity headers,
+/// and those in `also`. Keeps proxy headers only from a trusted proxy. The edge sets `Host`. The sent body determines
+/// its length.
 pub(super) fn for_upstream(
     headers: &HeaderMap,
     also: &[HeaderName],
@@ -165,7 +165,7 @@ pub(super) fn for_upstream(
     kept_headers
 }
 
-/// Headers that affect how a message is read; they may not follow the body (RFC 9110, section 6.5.1).
+/// Headers that affect how a message is read: they must not be trailers (RFC 9110, section 6.5.1).
 const NEVER_TRAILERS: [HeaderName; 6] = [
     header::AUTHORIZATION,
     header::COOKIE,
@@ -226,8 +226,8 @@ fn cookie_name(pair: &[u8]) -> String {
     String::from_utf8_lossy(name.trim_ascii()).into_owned()
 }
 
-/// Adds the identity headers for an upstream, or for a forward-auth proxy. A subject is unique only together
-/// with its issuer (OpenID Connect Core, section 5.7), also if a second provider is added later.
+/// Adds the identity headers for an upstream, or for a forward-auth proxy. The issuer is one of them: a subject is
+/// unique only within its issuer (OpenID Connect Core, section 5.7).
 pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
     let Some(who) = authorized.principal() else {
         return;

@@ -137,9 +137,9 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
     with_session(gateway, response, authorized, person).await
 }
 
-/// Adds the guard's result: the session's name for the log, and the cookie's new expiry if the session
-/// rolled. An answer to a session ends with it, and no cache may store it, regardless of the upstream's
-/// headers. The `person` is remembered unless they signed out meanwhile.
+/// Adds the guard's result: the session's name for the log, and the renewed cookie if the session rolled. No cache
+/// may store the answer, regardless of the upstream's headers. Adds the `person` cookie unless the user signed out
+/// meanwhile.
 async fn with_session(
     gateway: &Gateway,
     mut response: Response,

@@ -41,7 +41,7 @@ pub(super) fn refuse(
         .path_and_query()
         .map_or("/", |target| target.as_str());
     let here = site.at(back);
-    // A longer address does not fit into the head of a page with its policy.
+    // The head of a page and its policy has no room for a longer address.
     let fits = here.len() <= MAX_BYTES;
     let connection = same_provider(gateway, &missing, session);
     let sign_in = |back: &str| sign_in(&gateway.login_path, back, &route.requirements, connection);
@@ -55,7 +55,7 @@ pub(super) fn refuse(
         let retries = failure.is_provider_away() && navigates(request) && fits;
         let login = remedy();
         let refused = refusal(Some(route), session, missing, &login);
-        // A revoked grant may cause this answer for the session's lifetime: a sign-in starts another grant.
+        // A revoked grant may cause this answer until the session ends. A sign-in starts a new grant.
         return match retries {
             true => NextStep::RetryOrSignIn(here, login).of(refused),
             false => refused,
@@ -188,7 +188,7 @@ fn navigates(request: &RequestHead<'_>) -> bool {
     is_whole_page(request) && matches!(request.parts.method, Method::GET | Method::HEAD)
 }
 
-/// A person has submitted a form and waits for a page.
+/// Whether a person submitted a form and waits for a page.
 fn sends_form(request: &RequestHead<'_>) -> bool {
     is_whole_page(request) && wants_page(&request.parts.headers)
 }

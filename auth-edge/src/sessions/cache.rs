@@ -1,14 +1,13 @@
 //! A cache that keeps sessions for a few seconds, so that most requests need no call.
 //!
 //! Invariants
-//! - The cache serves a session only while every replica reports, no change to it was received since its
-//!   read, and the read is younger than the maximum age. An ended session is rejected once its end is
-//!   received, or within `SILENCE_MAX` if it cannot be.
+//! - The cache serves a session only while every replica reports, no change to it was received since its read, and
+//!   the read is younger than the maximum age. An ended session is rejected once the edge receives its end, or within
+//!   `SILENCE_MAX` if the edge cannot receive it.
 //! - The cache keeps no answer to a call that began before it dropped the session.
-//! - Use always counts: the first use of a session that was only looked at reads it again, so that it rolls.
+//! - Use always counts. If a read without use cached a session, its first use reads it again, so that it rolls.
 //! - Misses are not cached: a session that was just created is found at once.
-//! - `WEIGHT_MAX` limits memory. Sessions too old to be served are dropped within the same time again, and
-//!   their tokens with them.
+//! - `WEIGHT_MAX` limits memory. Each sweep drops the sessions that are too old to be served, and their tokens.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -39,7 +38,7 @@ const GROWTH: usize = 4;
 /// The largest clock difference of two pods: a session this close to its expiry is not served.
 pub(super) const CLOCK_DIFFERENCE_MS: u64 = 5_000;
 
-/// An entry gets no older than this part of the session's idle time, so that use counts in time.
+/// An entry lives at most a tenth of the session's remaining idle time, so that use counts in time.
 const MAX_AGE_PARTS: u64 = 10;
 
 /// The shortest time between two sweeps of old entries.
@@ -76,7 +75,7 @@ pub(crate) struct SessionCache {
     entries: Entries,
     /// Changes received from the session service.
     pub(super) freshness: Arc<ReplicaFreshness>,
-    /// When a session was last dropped, as a [`Moment`]: a read that began by then may return that session.
+    /// When a session was last dropped, as a [`Moment`]: a read that began earlier may return its old state.
     last_forgotten: AtomicU64,
     max_age: Duration,
 }
@@ -174,7 +173,7 @@ impl SessionCache {
     pub(crate) fn forget(&self, id: &SessionId) {
         self.last_forgotten.fetch_max(self.now().0, Ordering::SeqCst);
         if let Some((_, entry)) = self.entries.remove(&id.to_bytes()) {
-            // A read that began before and is answered later does not count either.
+            // Makes reads stale that began earlier and are still unanswered.
             self.freshness
                 .record_change(&entry.session.handle, self.freshness.now());
         }

@@ -1,7 +1,7 @@
-//! Calls to the session service that have a meaning to the edge, each with its effect on the cache.
+//! The edge's own wrappers of calls to the session service, each with its effect on the cache.
 //!
 //! Invariants
-//! - A call that changes or ends a session drops it from the cache before its answer is used, or without one.
+//! - A call that changes or ends a session drops it from the cache before its answer is used, or if it fails.
 //! - No token of an ended session gets into a log.
 
 use std::sync::Arc;

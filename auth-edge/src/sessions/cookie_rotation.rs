@@ -1,4 +1,4 @@
-//! When the edge renews a session cookie that no key is bound to, and which generation of it is valid.
+//! Decides when the edge renews the cookie of an unbound session, and which generation of the cookie is valid.
 //!
 //! A generation is six random bytes in the cookie, with those of its parent. The edge accepts one that fits
 //! the current generation. The session service judges all others (`RotateCookie`).

@@ -1,8 +1,8 @@
-//! Sessions that are bound to a device (W3C Device Bound Session Credentials). A cookie says for some minutes
-//! that the browser proved its session's key, in an answer to a challenge.
+//! Sessions that are bound to a device (W3C Device Bound Session Credentials). The browser proves its session's key
+//! by answering a challenge. A cookie then says so for some minutes.
 //!
 //! Invariants
-//! - The edge alone judges both: each is an expiry and a signature over it and the session's secret ID.
+//! - Only the edge checks cookie and challenge: each is an expiry, and a signature over it and the session's ID.
 //! - A value that is valid for one session, or for one step, is invalid for any other.
 //!
 //! Deliberately absent: memory of challenges. A copied proof works while its challenge and cookie do.
@@ -18,10 +18,10 @@ use super::metrics::DeviceMetrics;
 /// How long a challenge is valid, in milliseconds: time for hardware, network and clock differences.
 const CHALLENGE_MS: u64 = 60_000;
 
-/// How long a newly bound session needs no proof: requests may be sent before the browser is answered.
+/// How long a newly bound session needs no proof: the browser may send requests before it receives the cookie.
 const REGISTERED_MS: u64 = 30_000;
 
-/// The edge accepts the cookie for this part of its lifetime longer, since the clocks of edges differ.
+/// The browser keeps the cookie a tenth shorter than the edge accepts it, since the clocks of edges differ.
 const LEEWAY_PART: u64 = 10;
 
 /// Length of a signature; a longer text is not a signature.

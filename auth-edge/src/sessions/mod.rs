@@ -9,7 +9,7 @@
 //! - If the session service is unreachable, the edge signs no user out and changes no cookie.
 //! - Only use rolls a session. A request with [`NO_ROLL`] is no use.
 //!
-//! Calls without a meaning of their own here (lists, watches, forced refreshes, the startup probe) use
+//! Calls without a wrapper here (lists, watches, forced refreshes, the startup probe) use
 //! `SessionRepository::client`.
 
 mod cache;
@@ -93,7 +93,7 @@ impl SessionUse<'_> {
 /// Reads, rolls, creates and ends sessions.
 #[derive(Clone)]
 pub(crate) struct SessionRepository {
-    /// The plain client, for calls without a meaning of their own here.
+    /// The plain client, for calls without a wrapper here.
     pub(crate) client: SessionClient,
     /// The cookies that browsers hold.
     pub(crate) cookies: SessionCookies,
@@ -114,7 +114,7 @@ pub(crate) struct SessionRepository {
 }
 
 impl SessionRepository {
-    /// The same, for a worker of its own.
+    /// A copy for a worker.
     #[must_use]
     pub(crate) fn for_worker(&self) -> Self {
         Self {

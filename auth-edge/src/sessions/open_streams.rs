@@ -7,8 +7,8 @@
 //! - An ended session ends its streams; an unreachable session service ends none.
 //! - A session without streams takes no memory. Requests with small responses never come here.
 //!
-//! Streams end after [`LOOK_EVERY`] and one read if the ending is received, and otherwise after
-//! [`SILENCE_MAX`](super::SILENCE_MAX) more: within a second.
+//! A stream ends within a second: after [`LOOK_EVERY`] and one read, and [`SILENCE_MAX`](super::SILENCE_MAX) more if
+//! the edge does not receive the ending.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -32,7 +32,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The shortest time between two reads of a session that changes often, or while a replica is silent.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// The deadline of one read: the next check passes over a replica that hangs.
+/// The deadline of one read. If a replica hangs, the next check reads again.
 const READ_MAX: Duration = Duration::from_millis(500);
 
 /// Changes are kept at least this long, so that every check that is due sees them.
@@ -178,7 +178,7 @@ impl StreamRegistry {
     }
 }
 
-/// Checks all streams while `streams` has an owner, apart from reads, so that no change expires unseen.
+/// Checks all streams while `streams` has an owner. Reads run elsewhere, so that no change expires unseen.
 async fn look_after(streams: Weak<StreamRegistry>) {
     let mut looks = ticks();
     loop {

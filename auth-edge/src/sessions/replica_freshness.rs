@@ -19,9 +19,9 @@ use session_proto::client::{SessionClient, WatchItem};
 use session_proto::v1::WatchSessionsRequest;
 use session_proto::v1::session_event::Kind;
 
-/// A replica is silent if its last report is older. A replica reports three times within this time, so two
-/// reports in a row may be lost. The session service notices a silent store within half a second. So the edge
-/// rejects an ended session within a second, whichever part fails.
+/// A replica is silent if its last report is older than this. Each reports three times within this time, so two
+/// reports in a row may be lost. The session service notices a silent store within half a second. So the edge rejects
+/// an ended session within a second, whichever part fails.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_millis(450);
 
 /// The most changes in memory. Above that, the edge drops all changes and treats every earlier read as stale.
@@ -123,7 +123,7 @@ impl ReplicaFreshness {
         changes.retain(|_, changed| now.since(*changed) <= self.kept);
     }
 
-    /// All replicas have reported, which is valid up to `until`. Reads before `since` are stale.
+    /// Records that all replicas have reported, valid up to `until`. Reads before `since` are stale.
     pub(super) fn mark_complete(&self, since: Moment, until: Moment) {
         self.since.fetch_max(since.0, Ordering::AcqRel);
         self.until.store(until.0, Ordering::Release);
@@ -144,7 +144,7 @@ impl ReplicaFreshness {
             .map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// At least one replica is silent.
+    /// Records that at least one replica is silent.
     fn mark_incomplete(&self) {
         self.until.store(0, Ordering::Release);
     }
@@ -215,7 +215,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
         self.judge(freshness, now);
     }
 
-    /// Replicas are complete from the latest connection or gap until the oldest last report expires.
+    /// Marks the state complete from the latest connection or gap until the oldest last report expires.
     fn judge(&self, freshness: &ReplicaFreshness, now: Moment) {
         let heard = self.0.values().filter(|replica| replica.heard_since.is_some());
         let counts = [heard.count(), self.0.len()];

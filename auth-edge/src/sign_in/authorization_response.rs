@@ -135,7 +135,7 @@ fn parse(encoded: &str) -> AuthorizationResponse {
             "user" => &mut answer.user,
             _ => continue,
         };
-        // Two values are enough: the parameter is repeated, or may be.
+        // Two values are enough to mark the parameter as repeated.
         let times = if is_list { 2 } else { 1 };
         values.extend(std::iter::repeat_n(value.into_owned(), times));
         values.truncate(2);

@@ -107,9 +107,9 @@ impl Callback<'_> {
         }))
     }
 
-    /// Answers a callback without a pending sign-in of this browser. A browser that is signed in by now goes
-    /// to its destination, and nothing is used up. Only such callbacks count towards the limit. So other
-    /// users' callbacks never cause the rejection of a user who returns from the provider.
+    /// Answers a callback without a pending sign-in of this browser. A browser that is signed in by now goes to its
+    /// destination, and nothing is used up. Only callbacks without a pending sign-in count towards the limit. So
+    /// other users' callbacks never cause the rejection of a user who returns from the provider.
     async fn answer_lost(
         &self,
         error: SignInError,

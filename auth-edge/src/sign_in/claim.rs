@@ -101,7 +101,7 @@ fn name_of(transaction: &Transaction) -> String {
 }
 
 impl SignInClaim {
-    /// The store's Unix time in milliseconds, if it is known. It is early by one answer's delay, never late.
+    /// The store's Unix time in milliseconds, if known. It lags by one answer's delay, and is never ahead.
     pub(super) fn store_now_ms(&self, sign_in: &SignIn) -> Option<u64> {
         let (made_ms, heard_ms) = self.made?;
         Some(made_ms.saturating_add(elapsed_ms(sign_in, heard_ms)))

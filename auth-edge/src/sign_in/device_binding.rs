@@ -2,7 +2,7 @@
 //! endpoints that register and refresh a session's key, and the page where a user waits for them.
 //!
 //! Invariants
-//! - Temporary failures answer 5xx: on any other error but 403 with a challenge, browsers end the session.
+//! - Temporary failures answer 5xx. On any other error except 403 with a challenge, browsers end the session.
 //! - A refresh costs at most one read. A wrong challenge costs no read and no signature verification.
 //! - Both endpoints work without the session cookie, which browsers leave out if another site led here. A
 //!   sealed value names the session instead.
@@ -51,7 +51,7 @@ const CHALLENGE: HeaderName = HeaderName::from_static("secure-session-challenge"
 /// How long a browser may take to bind a session: it creates a key in hardware, then calls the edge.
 const PATIENCE_MS: u64 = 10_000;
 
-/// Offers the browser to bind the session that it receives.
+/// The header that offers the browser to bind its new session.
 pub(super) fn offer(sign_in: &SignIn, id: &SessionId) -> Option<(HeaderName, HeaderValue)> {
     let bindings = sign_in.bindings.as_ref()?;
     if bindings.settings.mode == DeviceBound::Off {
@@ -149,7 +149,7 @@ pub(crate) async fn register(
     instructed(bindings, &id, &session, now_ms)
 }
 
-/// The session of the proof's challenge, and the proof's key. The challenge comes first: any client can sign.
+/// The session of the proof's challenge, and the proof's key. Checks the challenge first: any client can sign.
 fn open_invitation(bindings: &DeviceBindings, proof: &str, now_ms: u64) -> Option<(SessionId, String)> {
     let id = bindings.open_invitation(&unverified_challenge(proof)?, now_ms)?;
     let registration = verify_registration(proof).inspect_err(|error| {
@@ -159,8 +159,8 @@ fn open_invitation(bindings: &DeviceBindings, proof: &str, now_ms: u64) -> Optio
     Some((id, registration.ok()?.jwk))
 }
 
-/// The cookie and the instructions to the browser. A refresh repeats them only if its own address is sealed
-/// with an old secret: Chrome then forgets the challenge, and uses one more of its few signatures.
+/// The cookie and the instructions to the browser. A refresh repeats the instructions only if an old secret sealed
+/// its address: they make Chrome forget the challenge, and spend one more of its few signatures.
 fn instructed(
     bindings: &DeviceBindings,
     id: &SessionId,

@@ -9,7 +9,7 @@
 //! The caller is not authenticated. So a request without a matching session leaves no trace, offline tokens
 //! stay valid, and each address has a rate limit.
 //!
-//! Deliberately absent: a sign of whether there was a session.
+//! Deliberately absent: the answer does not show whether there was a session.
 
 use std::sync::Arc;
 

@@ -279,8 +279,8 @@ async fn begin(
     Ok(response)
 }
 
-/// Redirects a third party's form (OpenID Connect Core, section 4) to a visit: browsers leave Lax cookies out
-/// of a cross-site POST. They bound pending sign-ins and name the session to replace.
+/// Redirects a third party's form (OpenID Connect Core, section 4) to a visit. Browsers leave Lax cookies out of a
+/// cross-site POST, and these limit pending sign-ins and name the session to replace.
 async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, HttpError> {
     if request::is_script(&head.headers) {
         return Err(NOT_A_VISIT);

@@ -53,7 +53,7 @@ const MAX_LOGOUT_HINT_BYTES: usize = 512;
 /// Fragment of the landing page if the user is still signed in at the provider. The web app shows a notice.
 const HERE_ONLY: &str = "#signed-out-here-only";
 
-/// Signs out on a GET that no other site caused and that navigates, and on a POST with the CSRF proof.
+/// Signs out on a navigating GET that no other site caused, and on a POST with the CSRF proof.
 pub(crate) async fn handle(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
@@ -204,7 +204,7 @@ async fn sign_out(
     response
 }
 
-/// Has the browser remember that the user may still be signed in at this provider, which then has to ask.
+/// Stores a reminder that the user may still be signed in at this provider, so that it asks next time.
 fn remember_left(sign_in: &SignIn, response: &mut Response, provider: &str) {
     let reminder = sign_in.pending.remember(Reminder::Left(provider));
     answer_head::append_what_fits(response.headers_mut(), &header::SET_COOKIE, reminder);
@@ -254,7 +254,7 @@ async fn provider_logout(
                     id_token_hint,
                     logout_hint: logout_hint.as_deref(),
                     post_logout_redirect_uri: Some(landing),
-                    // The edge does not keep it: the browser only has to return.
+                    // The edge does not store the state: the browser only has to return.
                     state: state.as_deref().ok(),
                 };
                 provider.relying_party.end_session_url(&request).await

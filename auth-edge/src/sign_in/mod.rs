@@ -168,8 +168,8 @@ impl SignIn {
     }
 }
 
-/// Milliseconds since `since_ms`, never too many. Both times are cut to whole milliseconds, so their
-/// difference can be one too high: a logout would seem older, and a session younger, than it is.
+/// Whole milliseconds since `since_ms`, rounded down. Rounding up would make a logout seem older, and a session
+/// younger, than it is.
 fn elapsed_ms(sign_in: &SignIn, since_ms: u64) -> u64 {
     sign_in
         .clock
@@ -219,9 +219,9 @@ fn destination(site: &Site, return_to: Option<&ReturnTo>) -> ReturnTo {
         .unwrap_or_else(|| ReturnTo::base(&site.base_url))
 }
 
-/// Redirects the visitor and sets cookies. After a POST the status is 303, so the browser posts nothing again
-/// (RFC 9700, section 4.12). With a strict session cookie, a page navigates instead: to browsers, the
-/// provider's site causes a redirect, so they would leave the new cookie out.
+/// Redirects the visitor and sets cookies. After a POST the status is 303, so the browser posts nothing again (RFC
+/// 9700, section 4.12). With a strict session cookie, a page navigates instead: browsers attribute a redirect to the
+/// provider's site, and would leave the new cookie out.
 fn landing<const N: usize>(
     sign_in: &SignIn,
     headers: &HeaderMap,

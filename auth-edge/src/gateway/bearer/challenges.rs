@@ -35,7 +35,7 @@ pub(super) fn url_at(site: &Site, path: &str) -> String {
     whole.to_owned()
 }
 
-/// The answer to a client that used this scheme, with challenges for an error that a standard defines.
+/// The client's answer. If a standard defines the error, each accepted scheme gets a challenge.
 pub(super) fn answer(failure: HttpError, presented: &Presentation<'_>, scheme: Scheme) -> Response {
     let mut response = failure.clone().into_response();
     if let HttpError::AccessToken { code, words, .. } = failure {
@@ -72,7 +72,7 @@ fn challenge_with(
             continue;
         }
         let mut all: Vec<(&str, String)> = Vec::new();
-        // If the route does not accept the scheme that the client used, the other challenge has the error.
+        // If the route rejects the client's scheme, the DPoP challenge names the error.
         if used == Some(scheme) || (used.is_some() && rule.dpop_required) {
             all.extend(parameters.iter().cloned());
         }

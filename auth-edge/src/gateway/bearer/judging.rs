@@ -67,8 +67,8 @@ impl Presentation<'_> {
         Ok(token)
     }
 
-    /// Whether a token for this audience is for the resource. If the rule has an audience, only that one
-    /// counts. Otherwise it has to be the requested URL, the route's address, or a path between them.
+    /// Whether this audience names the resource. Only the rule's own audience does, if it has one. Otherwise: the
+    /// requested URL, the route's address, or a path between them.
     fn is_audience(&self, audience: &str) -> bool {
         if let Some(own) = &self.rule.audience {
             return own == audience;

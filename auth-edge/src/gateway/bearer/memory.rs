@@ -8,8 +8,8 @@ use super::proofs_seen::ProofsSeen;
 use super::verified_tokens::VerifiedTokens;
 use crate::http::protect::rate_limit::RateLimiter;
 
-/// Invalid signatures per address and minute: a thousandth of a core. High enough that one misconfigured
-/// client does not lock out others at its address.
+/// Invalid signatures allowed per address and minute: their checks take a thousandth of a core. High enough that one
+/// misconfigured client does not lock out others at its address.
 const FORGED_PER_MINUTE: u64 = 1_200;
 /// Failed or negative introspection calls per address and minute: more than a retrying client makes.
 const UNKNOWN_PER_MINUTE: u64 = 120;

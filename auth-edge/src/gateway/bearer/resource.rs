@@ -3,8 +3,8 @@
 //!
 //! Invariants
 //! - The metadata reveal no more than a challenge of the route's guard reveals to an anonymous client.
-//! - The metadata name the URL that the client requests, as RFC 9728 section 3.3 requires, and a token for it
-//!   passes. If the rule names an audience, the metadata name that: no other token passes.
+//! - The metadata name the requested URL (RFC 9728 section 3.3), and a token for it passes. If the rule has an
+//!   audience, they name the audience instead, and only a token for the audience passes.
 
 use std::sync::Arc;
 

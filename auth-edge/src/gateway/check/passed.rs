@@ -1,7 +1,7 @@
 //! The answer to a check that passes: the user's identity and the application's headers.
 //!
-//! Invariant: the head of an HTTP answer stays within `EDGE_CHECK_HEAD_BYTES`. If it exceeds one buffer,
-//! nginx answers 500. The longest headers are left out first, each whole, and the log names them.
+//! Invariant: the head of an HTTP answer stays within `EDGE_CHECK_HEAD_BYTES`. nginx answers 500 if a head exceeds
+//! one buffer. The longest headers are left out first, each whole, and the log names them.
 
 use axum::Extension;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -18,7 +18,7 @@ use crate::http::answer_head;
 use crate::http::errors::HttpError;
 use crate::route_table::principal::Principal;
 
-/// The fraction of a head that the claims of an assertion may take: signing and encoding add half.
+/// An assertion's claims may take a quarter of the head: signing and encoding add half of their size.
 const ASSERTION_SHARE: usize = 4;
 
 /// The answer with identity, the rule's headers, the access token and the renewed cookie. For a caller inside

@@ -33,15 +33,15 @@ pub(super) struct CheckRule {
     pub(super) route: Arc<Route>,
     /// Scheme, host and port that the browser requested: the audience of assertions.
     pub(super) origin: String,
-    /// The application as clients with their own tokens know it: its scheme, and the host of the rule. The
-    /// client chooses the host and port of a request, and must not choose the audience with them.
+    /// The application's origin in the audience of clients' own tokens: the request's scheme and the rule's host. The
+    /// client chooses the host and port of its request, so they must not decide the audience.
     pub(super) resource_origin: String,
     /// The path that the browser requested, as received.
     pub(super) path: String,
 }
 
 impl CheckRule {
-    /// Whether a client's own access token is kept from the application.
+    /// Whether the application must not receive the client's own access token.
     pub(super) fn ends_tokens(&self) -> bool {
         let bearer = self.route.bearer.as_ref();
         bearer.is_some_and(|rule| !rule.pass_authorization)

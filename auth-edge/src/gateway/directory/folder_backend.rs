@@ -1,4 +1,4 @@
-//! The files of a folder, without files that a symbolic link adds from elsewhere.
+//! Opens the files of a folder. A symbolic link adds no file from elsewhere.
 //!
 //! Invariant: every opened file, with all links followed, is below the folder, even if a link is swapped
 //! meanwhile. Links that stay inside are followed: mounted ConfigMaps consist of them.

@@ -4,7 +4,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode};
 
-/// Ends the time in the entity tag if it is a whole second; the file's length follows.
+/// The end of a time without fractions in an entity tag. The file's length follows it.
 const WHOLE_SECOND: &str = ".00000000-";
 
 /// Keeps a single range of bytes, in the one spelling that `ServeDir` reads. Removes a `Range` that a server
@@ -61,10 +61,10 @@ pub(super) fn wants_whole(
     (is_beyond && is_suffix) || (is_part && is_empty) || ((is_part || is_beyond) && of_another)
 }
 
-/// Whether a file is the same one that the client has a part of.
+/// Whether the client's part is from this version of the file.
 ///
-/// A date is not a strong validator: two releases may share it. Neither is the tag of a file with a whole
-/// second as its time: archives and images often set the same time for each release.
+/// A date is not a strong validator: two releases may share it. An entity tag with a time in whole seconds is not one
+/// either: archives and images often set the same time for each release.
 fn is_of_same(headers: &HeaderMap, validator: &HeaderValue) -> bool {
     let tag = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok());
     tag.is_some_and(|tag| validator == tag && tag.starts_with('"') && !tag.contains(WHOLE_SECOND))

@@ -91,7 +91,7 @@ fn question(attributes: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
     let http = attributes.request?.http?;
     let mut headers = HeaderMap::new();
     for (name, value) in &http.headers {
-        // HTTP/2 pseudo-headers are among them.
+        // Envoy also lists HTTP/2 pseudo-headers.
         if name.starts_with(':') {
             continue;
         }

@@ -52,7 +52,7 @@ const CLEARABLE: [&[u8]; 6] = [
 /// Replaces the directive to clear everything: clears all but cookies.
 const ALL_BUT_COOKIES: &[u8] = b"\"cache\", \"storage\"";
 
-/// Also clears a bound session's key, which ends it (W3C DBSC, section "Clear-Site-Data").
+/// Also clears a bound session's key, which ends the session (W3C DBSC, section "Clear-Site-Data").
 const STORAGE: &[u8] = b"\"storage\"";
 
 /// Headers that bind a session to a device and request proofs (W3C DBSC). An upstream has our origin: its
@@ -62,8 +62,8 @@ pub(super) const OF_BINDINGS: [HeaderName; 2] = [
     HeaderName::from_static("secure-session-challenge"),
 ];
 
-/// Filters an upstream's headers for the browser. Its request does not show whether this browser's session is
-/// bound: a request caused by another site's page has no cookies.
+/// Filters an upstream's headers for the browser. Requests that another site's page causes have no cookies, so the
+/// request does not show whether the browser's session is bound.
 pub(in crate::gateway) fn strip_response(
     headers: &mut HeaderMap,
     binds_devices: bool,

@@ -1,6 +1,6 @@
 //! Frames an upstream's answer for the client: by the body that was read, never by the upstream's headers.
 //!
-//! RFC 9112, section 6.3, names the cases; hyper checks those without a length. The rest:
+//! RFC 9112, section 6.3, lists the cases. hyper checks answers without a length. This module checks the rest:
 //! - a length next to `Transfer-Encoding`, or without a body, is wrong (RFC 9110, section 8.6);
 //! - a transfer coding other than `chunked` was not requested and cannot be decoded;
 //! - the version is the one of this hop (section 2.3).

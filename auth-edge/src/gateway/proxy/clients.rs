@@ -45,14 +45,14 @@ const IDLE_MAX: usize = 64;
 /// Bytes of a connection's read buffer, and of its write buffer. The head of an answer has to fit.
 const BUFFER_BYTES: usize = 32 * 1024;
 
-/// Unread bytes of an HTTP/2 answer: 2.5 MB/s over a round trip of 100 ms.
+/// Most unread bytes of an HTTP/2 answer: allows 2.5 MB/s over a round trip of 100 ms.
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 
-/// Unread bytes of all answers of one connection.
+/// Most unread bytes of all answers of one connection.
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
-/// The edge closes idle connections before the upstream does, so that no request meets a closed one: one with
-/// a body cannot be sent again. Servers wait at least five seconds (Node.js and Apache by default).
+/// The edge closes idle connections before the upstream does. So it sends no request on a closed connection: a
+/// request with a body cannot be sent again. Servers wait at least five seconds (Node.js and Apache by default).
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The kernel's probes detect a vanished peer, also below a silent stream.
@@ -105,7 +105,7 @@ impl Clients {
         ))
     }
 
-    /// The same with connections of their own.
+    /// A copy with its own connections.
     pub(super) fn for_worker(&self) -> Self {
         Self::over(self.connector.clone(), self.tls.clone())
     }

@@ -92,7 +92,7 @@ impl OutgoingRequest<'_> {
         let (mut head, ()) = Request::new(()).into_parts();
         head.method = self.head.method.clone();
         head.uri = self.head.uri.clone();
-        // A client's header under these names is not the token that this upstream trusts.
+        // If the edge decides about the token, the client's own headers of these names do not reach the upstream.
         let ends_here = match (&self.authorized.bearer, &self.route.bearer) {
             (Some(_), Some(rule)) => !rule.pass_authorization,
             _ => self.route.requirements.access_token,
@@ -178,7 +178,7 @@ pub(super) fn frame(head: &mut Parts, body: &impl HttpBody) {
 fn target(server: &Server, path: &RequestPath, strip: usize, query: Option<&str>) -> Option<Uri> {
     let mut target = path.to_encoded(strip);
     if let Some(query) = query {
-        // Not a delimiter for the edge, but for an upstream that parses the request line loosely.
+        // An upstream that parses the request line loosely could take such a byte for a delimiter.
         if query.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
             return None;
         }

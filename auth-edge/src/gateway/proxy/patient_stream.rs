@@ -1,8 +1,8 @@
 //! Connections to upstreams that read the upstream's answer even after a write failed.
 //!
-//! A server that rejects an upload answers and closes. The next write fails before the answer is read, and
-//! HTTP clients stop there, although RFC 9112, section 9.5, asks them to watch for it. Here such writes are
-//! discarded, and reading continues until the answer, the end, or the failure itself.
+//! A server that rejects an upload answers and closes. The next write fails before the answer is read. HTTP clients
+//! then stop, although RFC 9112, section 9.5, asks them to watch for the answer. This stream discards such writes,
+//! and reads on until the answer, the end, or the failure itself.
 
 use std::io;
 use std::pin::Pin;

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use crate::http::shared::Shared;
 use crate::sessions::{CachedToken, CurrentSession, TokenFor};
 
-/// Tokens distinguished at once. Two that share a slot only wait for each other.
+/// Slots for sessions' tokens. Two tokens that share a slot only wait for each other.
 const SLOTS: usize = 1_024;
 
 /// Minimum time between two forced refreshes of a token, in milliseconds.

@@ -30,7 +30,7 @@ impl Proxy {
         })
     }
 
-    /// The same with connections of its own, for a worker.
+    /// A copy with its own connections, for a worker.
     pub(crate) fn for_worker(&self) -> Self {
         Self {
             clients: self.clients.for_worker(),

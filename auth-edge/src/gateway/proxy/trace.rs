@@ -15,7 +15,7 @@ use crate::http::observe::{X_REQUEST_ID, id_header, known_method, original, span
 
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// Writes both into the headers of a request for an upstream.
+/// Writes the request ID and the trace into the headers of a request for an upstream.
 pub(super) fn continue_trace(headers: &mut HeaderMap, id: Option<RequestId>) {
     if let Some(id) = id {
         headers.insert(X_REQUEST_ID, id_header(id));

@@ -1,11 +1,10 @@
 //! Connections that become WebSockets (RFC 6455, section 4).
 //!
-//! Deliberately absent: WebSockets over HTTP/2 (RFC 8441), because browsers then open an HTTP/1.1 connection;
-//! and all other protocols. Above all `h2c`, which would open a connection to the upstream past the guards. A
-//! handshake has no body. The upstream receives it by HTTP/1.1 on a connection of its own. Only its 101 joins
-//! the two connections, until one side ends, the session ends, or the edge stops. The kernel ends a side that
-//! stops reading. In the last two cases the client receives a close frame, unless the upstream is within a
-//! frame or has sent its own.
+//! Deliberately absent: WebSockets over HTTP/2 (RFC 8441), because browsers then open an HTTP/1.1 connection. The
+//! edge switches to no other protocol: `h2c` would open a connection to the upstream past the guards. A handshake has
+//! no body and uses HTTP/1.1 on its own connection. After a 101, the edge joins both connections until one side
+//! closes, the session ends, or the edge stops. In the last two cases the client receives a close frame, unless the
+//! upstream is within a frame or has sent its own. The kernel closes a side that stops reading.
 
 use std::time::Duration;
 
@@ -93,7 +92,7 @@ pub(super) fn join(
         let mut client = InspectWriter::new(TokioIo::new(client), |bytes| sent.advance(bytes));
         let mut upstream = TokioIo::new(upstream);
         let frame = tokio::select! {
-            // Such connections normally end when a side hangs up.
+            // Such connections normally end when one side closes.
             _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => return,
             () = ending::wait_for_session_end(open.as_ref()) => POLICY_VIOLATION,
             () = stopping.cancelled() => GOING_AWAY,

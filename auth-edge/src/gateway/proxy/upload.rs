@@ -127,7 +127,7 @@ impl Upload {
     }
 }
 
-/// A panic elsewhere leaves at most a body that ends with an error.
+/// After a panic elsewhere, the body at worst ends with an error.
 fn lock(reading: &Mutex<Reading>) -> MutexGuard<'_, Reading> {
     reading.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,8 +19,8 @@ pub(super) enum UpstreamFailure {
 }
 
 impl UpstreamFailure {
-    /// Whether the upstream did not process the request. After a GOAWAY, h2 reports it to the streams above
-    /// the last one it names, and a broken pipe to the others.
+    /// Whether the upstream did not process the request. After a GOAWAY, h2 fails the streams above the last named
+    /// one with the GOAWAY, and all others with a broken pipe.
     pub(super) fn is_unprocessed(&self) -> bool {
         let Self::Broken(error) = self else {
             return false;

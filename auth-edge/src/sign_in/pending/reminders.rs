@@ -36,7 +36,7 @@ const UNMET: &str = "lacking";
 /// them and retries, shorter than an operator needs to change the provider.
 const UNMET_SECS: u64 = 300;
 
-/// Starts the name's last part after a sign-out here only, before the provider's ID. No state ID has a dot.
+/// Prefix of the name's last part after a sign-out only here; the provider's ID follows. No state ID has a dot.
 const LEFT: &str = "left.";
 /// How long the provider has to ask after a sign-out here only, in seconds: as long as its sessions last.
 const LEFT_SECS: u64 = 30 * 24 * 3600;
@@ -105,14 +105,14 @@ impl SignIn {
         return_to: &ReturnTo,
         proved_anew: bool,
     ) -> Option<String> {
-        // Without a route of ours, a check without a rule requires only the session's `sign_in_demand`.
+        // Without a route (a forward-auth check without a rule), only the session's `sign_in_demand` applies.
         let route = self.routes.load().route_of(return_to);
         let none = Requirements::default();
         let requirements = route.as_deref().map_or(&none, |route| &route.requirements);
         let missing = requirements
             .check_all(session, self.clock.now_ms(), &self.providers)
             .err()?;
-        // The sign-in knew of the demand only if the earlier session had the same.
+        // The sign-in requested what the demand requires only if the earlier session had the same demand.
         let owes_news = session.sign_in_demand.is_some() && !proved_anew;
         let requirements = requirements.with_sign_in_demand(Some(session));
         (missing.is_of_sign_in() && !owes_news).then(|| requirements.unmet_key(id))
