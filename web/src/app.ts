@@ -10,9 +10,9 @@ interface SessionRelated {
 }
 
 /**
- * Keeps the queries and the session in step. If a query loses the session or the server, the session is checked;
- * that check owns the banner and the retries. When the server is back, the queries are read again. Data that was
- * read for one person is never shown to another.
+ * Keeps the queries and the session in step. If a query loses the session or the server, the session is checked; that
+ * check controls the banner and the retries. When the server is back, the queries are read again. Data that was read
+ * for one person is never shown to another.
  */
 export function createQueryClient(store: SessionStore): QueryClient {
   const client = new QueryClient({

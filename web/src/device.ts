@@ -33,7 +33,7 @@ const SYSTEMS: readonly (readonly [RegExp, string, DeviceKind])[] = [
   [/\bLinux\b|\bX11\b/, "Linux", "desktop"],
 ];
 
-// No browser sends a header this long; the edge cuts at the same length.
+// A program chooses its own name, so the page shows at most this many characters of it.
 const LONGEST_NAME = 40;
 
 /** Returns null for an empty header. */

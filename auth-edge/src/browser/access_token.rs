@@ -1,7 +1,7 @@
 //! The access-token route: gives a valid access token to same-origin scripts. Off by default: tokens stay out
 //! of the browser.
 //!
-//! Invariant: a request without the proof of section 8 is rejected before the session is read.
+//! Invariant: a request without the CSRF proof ([`csrf`]) is rejected before the session is read.
 
 use std::sync::Arc;
 

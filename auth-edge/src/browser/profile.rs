@@ -25,7 +25,7 @@ use crate::http::observe::SessionHandle;
 use crate::http::request;
 use crate::sessions::{CachedSession, CurrentSession, SessionUse};
 
-/// GET counts as use and rolls the session, unless `roll=false`: the user is away. HEAD never rolls it.
+/// GET counts as use and rolls the session, except with `roll=false` (the user is away). HEAD never rolls it.
 pub(crate) async fn handle(
     State(browser): State<Arc<Browser>>,
     request: Request,

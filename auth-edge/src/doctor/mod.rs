@@ -2,7 +2,7 @@
 //! not fit, how to fix it, and which addresses to register.
 //!
 //! Invariants
-//! - It reads the settings and calls others with the code of the running edge.
+//! - It uses the running edge's code to read the settings and to call others.
 //! - It signs no user in or out and changes nothing. Its calls of the session service cannot succeed.
 //! - Every wait is bounded. A server that hangs is a finding.
 

@@ -63,7 +63,7 @@ fn client(settings: &SessionServiceSettings) -> Result<SessionClient, String> {
     SessionClient::new(client).map_err(|error| chain(&error))
 }
 
-/// Asks for a session that cannot exist. `None` means that the service answers so.
+/// Asks for a session that cannot exist. `None`: the service reports it as missing, as expected.
 async fn probe_get_session(client: &SessionClient) -> Option<SessionError> {
     let by = Some(get_session_request::By::Handle("0".repeat(32)));
     let error = client.get_session(GetSessionRequest { by }).await.err()?;

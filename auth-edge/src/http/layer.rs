@@ -114,8 +114,8 @@ impl EdgeLayer {
     }
 }
 
-/// The refusal for this address. On the device proof addresses some browsers end the binding after a 429 but
-/// never after a 503.
+/// The error for this address. Device proof addresses answer 503 instead of 429: some browsers end the binding after
+/// a 429.
 fn as_browsers_take_it(request: &Request, refused: HttpError) -> HttpError {
     let is_proof = [DEVICE_REGISTER_PATH, DEVICE_REFRESH_PATH].contains(&request.uri().path());
     match refused {

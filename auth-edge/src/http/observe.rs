@@ -1,4 +1,4 @@
-//! What an operator sees of a request: its ID, one access record, its metrics.
+//! Records each request for the operator: its ID, one access record, its metrics.
 //!
 //! Invariants
 //! - The edge makes each request ID and never takes one from a client.

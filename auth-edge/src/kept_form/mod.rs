@@ -7,7 +7,7 @@
 //!
 //! Invariants
 //! - The edge does not store forms: any replica can continue.
-//! - A form is kept only for the user of the session, or else of the [`PersonCookies`]. Only they can see it.
+//! - A form is kept only for the session's user, or else the user in [`PersonCookies`]. Only that user sees it.
 //! - A form is kept only if one of our own pages sent it, and is only sent to its original address.
 //! - The edge reads a body only for a user who was signed in here.
 //!

@@ -1,7 +1,7 @@
 //! The route table: the guard and the upstream of each request, and the checks for other proxies.
 //!
 //! Invariants
-//! - Rules use the same paths as [`RequestPath`], so a rule that no request can reach is a mistake.
+//! - Rules use the normal form of [`RequestPath`], so the reader rejects a rule that no request can reach.
 //! - The most specific rule wins, regardless of the order in the file ([`rules`]).
 //! - If a rule sets an identity header, no client may send a header of that name to any rule.
 //!

@@ -33,8 +33,8 @@ pub(crate) struct RouteQuery<'a> {
 pub(crate) enum Match {
     /// This rule matches.
     Route(Arc<Route>),
-    /// A stricter rule would match, or take precedence, if letter case and trailing dots were ignored.
-    /// Upstreams differ in that.
+    /// If letter case and trailing dots were ignored, a stricter rule would match or take precedence. Upstreams
+    /// differ in whether they ignore them.
     Ambiguous,
     /// Rules match this host and path, but only for these methods; the rule for other methods requires less.
     OtherMethods(Vec<Method>),
@@ -218,7 +218,7 @@ fn trimmed(segment: &str) -> &str {
     segment.trim_end_matches(['.', ' '])
 }
 
-/// Whether every request that passes one rule would also pass the other. Both session guards count alike.
+/// Whether every request that passes one rule would also pass the other. `Page` and `Api` count as equal.
 fn requires_no_more(other: &Route, passed: &Route) -> bool {
     // The usual case: no other rule is near.
     if std::ptr::eq(other, passed) {

@@ -1,7 +1,7 @@
 //! The identity headers of a rule, under the names that its application reads, such as `Remote-User`.
 //!
 //! Invariants
-//! - No name has another meaning on the way, or is reserved for the edge.
+//! - No name routes or frames a message, holds credentials, or is reserved for the edge.
 //! - No two names of a table are equal for an application that folds names.
 
 use std::sync::Arc;

@@ -25,7 +25,7 @@ pub(crate) const STANDARD_PARAMETERS: [&str; 8] = [
 const MAX_VALUE_BYTES: usize = 512;
 /// Longest forwarded name, in bytes.
 const MAX_NAME_BYTES: usize = 64;
-/// Longest organization in a transaction, in bytes: with all other values at their longest, two still fit.
+/// Longest organization in a transaction, in bytes: two transactions fit even with all values at their longest.
 pub(crate) const MAX_ORGANIZATION_BYTES: usize = 96;
 /// Longest `acr_values` in a transaction, in bytes: enough for three or four of the usual names.
 pub(crate) const MAX_ACR_VALUES_BYTES: usize = 200;

@@ -129,7 +129,7 @@ impl TrustedProxies {
     }
 
     /// The request that a trusted proxy asks about. `X-Original-URL` pairs with `X-Original-Method`, and
-    /// `X-Forwarded-Uri` with `X-Forwarded-Method`: a proxy sets one pair and forwards the client's other.
+    /// `X-Forwarded-Uri` with `X-Forwarded-Method`. A proxy sets one pair and forwards the client's other pair.
     pub(crate) fn original_request(&self, peer: IpAddr, headers: &HeaderMap) -> OriginalRequest {
         if !self.trusts(peer) {
             return OriginalRequest::default();

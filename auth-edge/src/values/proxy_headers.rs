@@ -28,7 +28,7 @@ const FAMILIES: [&str; 11] = [
     "x-goog-iap-", "x-goog-authenticated-user-", "x-envoy-", "cf-access-authenticated-user-", "tailscale-user-",
 ];
 
-/// Becomes `HTTP_PROXY` of CGI programs, which send their requests through it (CVE-2016-5385).
+/// CGI servers turn it into `HTTP_PROXY`, and programs then use that address as their proxy (CVE-2016-5385).
 const HTTPOXY: &str = "proxy";
 
 /// Whether the edge removes a header of this folded name. A trusted proxy may send it, but only under its

@@ -37,7 +37,7 @@ pub(crate) const STATUS_PATH: &str = "/api/auth/status";
 /// The page that waits until the browser has bound its session, or reports that it did not.
 pub(crate) const DEVICE_PATH: &str = "/api/auth/device";
 
-/// That page, which continues to `return_to` as soon as the session is bound.
+/// The URL of that page. It continues to `return_to` as soon as the session is bound.
 pub(crate) fn device_page(return_to: &str) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("returnTo", return_to);

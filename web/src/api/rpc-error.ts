@@ -79,7 +79,7 @@ export function reasonOf(detailsBase64: string | undefined): Reason {
 
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
-/** All length-delimited values of one field of a message: enough for the three messages above. */
+/** All length-delimited values of one field of a message: enough for Status, Any and ErrorInfo. */
 function fields(message: Uint8Array, wanted: number): Uint8Array[] {
   const reader = new BinaryReader(message);
   const found: Uint8Array[] = [];

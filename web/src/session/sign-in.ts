@@ -18,8 +18,8 @@ const SENT_AT = "session.sign-in-sent-at";
 const ONCE_WITHIN_MS = 60_000;
 
 /**
- * Whether this tab may go to the sign-in automatically. It may once. If it returns without a session (for example,
- * cookies are blocked), the person decides. Blocked storage counts as "not sent yet", once per page load.
+ * Whether this tab may go to the sign-in automatically. It may do so once. If it returns without a session (for
+ * example, cookies are blocked), the person decides. Blocked storage counts as "not sent yet", once per page load.
  */
 export function maySendToSignIn(nowMs: number): boolean {
   try {

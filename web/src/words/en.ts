@@ -1,4 +1,4 @@
-/** Every word the app says, in English. Other languages are objects of the same type. */
+/** All texts of the app in English. Other languages are objects of the same type. */
 export const en = {
   language: "en",
   direction: "ltr" as "ltr" | "rtl",

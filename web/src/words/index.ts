@@ -1,6 +1,6 @@
 /**
- * The words of the language the app speaks. English is part of the app; another language is fetched before anything
- * that says a word runs, which is why this module waits. One that does not come leaves English.
+ * The texts of the app in the chosen language. English is part of the app. For another language, this module waits
+ * for its texts, so that no code runs without them. If they do not load, the texts are English.
  */
 import { en, type Words } from "./en";
 import { currentLanguage, type Language } from "./language";
@@ -22,7 +22,7 @@ export const words: Words = language === "en" ? en : await others[language]().ca
 document.documentElement.lang = words.language;
 document.documentElement.dir = words.direction;
 
-/** The text for a code that came from outside; undefined for one that is not known. */
+/** The text for a code from outside; undefined for an unknown code. */
 export function wordFor<T extends Record<string, string>>(texts: T, code: string): string | undefined {
   return Object.hasOwn(texts, code) ? texts[code] : undefined;
 }

@@ -1,4 +1,4 @@
-/** Which language the app speaks: the one the person chose, or the first of the browser's that there is. */
+/** Chooses the app's language: the person's choice, or the first of the browser's languages that the app has. */
 
 /** The languages, each by its own name. The font of the switch has the glyphs that many machines lack. */
 export const LANGUAGES = {
@@ -34,12 +34,12 @@ export function currentLanguage(): Language {
   return preferredLanguage(navigator.languages);
 }
 
-/** Remembers the choice and loads the page again: every word and every format on it changes. */
+/** Stores the choice and loads the page again, because every word and every format on it changes. */
 export function chooseLanguage(language: Language): void {
   try {
     localStorage.setItem(KEY, language);
   } catch {
-    // Without storage there is nothing to come back to: the choice cannot last.
+    // Without storage the choice is lost when the page loads again.
   }
   window.location.reload();
 }

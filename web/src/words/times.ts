@@ -1,4 +1,4 @@
-/** Moments and spans in words, by `Intl` alone. */
+/** Writes times and durations in words. Uses only `Intl`. */
 import { words } from "./index";
 
 const relative = new Intl.RelativeTimeFormat(words.language);
@@ -22,7 +22,7 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number, number])[]
   ["day", DAY_MS, Number.POSITIVE_INFINITY],
 ];
 
-/** "3 minutes ago", "in 23 hours", "now": the largest unit of which there is at least one. */
+/** "3 minutes ago", "in 23 hours", "now": uses the largest unit that is not zero. */
 export function fromNow(ms: number, nowMs: number): string {
   const span = ms - nowMs;
   if (Math.abs(span) < 10 * SECOND_MS) return now;
@@ -43,7 +43,7 @@ export const briefly = (ms: number): string => brief.format(ms);
 /** Date and time to the second, for a label that must be unique. */
 export const preciselyAt = (ms: number): string => precise.format(ms);
 
-/** The time of the day, for what happens within minutes. */
+/** The time of the day, for an event within minutes. */
 export const atClock = (ms: number): string => clock.format(ms);
 
 /** A countdown, "1:05"; never below zero. */

@@ -1,4 +1,4 @@
-//! Whether a signed-in browser may record, and the pseudonym of a person there.
+//! The analytics headers of the profile answer: the project's token, and the person's pseudonym.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine as _;

@@ -46,7 +46,7 @@ impl BrowserApi {
         )
     }
 
-    /// The same for a call that reads or ends several sessions; it takes one of the person's call slots. A
+    /// [`Self::current`] for a call that reads or ends several sessions. It takes one of the person's call slots. A
     /// session that has to sign in again is rejected: the client may be an attacker with a stolen cookie.
     async fn administering<Q>(&self, request: &Request<Q>) -> Result<(Arc<CachedSession>, Share), Status> {
         let mine = self.current(request).await?.session;
@@ -59,7 +59,7 @@ impl BrowserApi {
         Ok((mine, share))
     }
 
-    /// The same for a call that counts as use.
+    /// [`Self::current`] for a call that counts as use.
     async fn roll<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
         let headers = request.metadata().as_ref();
         let peer = request::peer(request.extensions());

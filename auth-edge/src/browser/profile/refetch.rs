@@ -1,4 +1,4 @@
-//! Reads the profile again at the provider, rarely for one session.
+//! Reads the profile again at the provider, and limits how often one session causes this.
 //!
 //! Invariant: a bucket per session bounds the calls to the provider, also when clients hang up.
 //!
@@ -83,7 +83,7 @@ pub(super) async fn refetch(browser: &Browser, current: &CurrentSession) -> Resu
             .await
         {
             Ok(session) => return Ok(session),
-            // An edge may do without the right to keep it.
+            // Without the right to update sessions, the edge answers with the merged claims and does not store them.
             Err(error) if error.reason == ErrorReason::ErrCallerNotAllowed => {
                 session.user = merged;
                 return Ok(session);

@@ -1,7 +1,7 @@
 //! The HTML of all pages: escaping, the frame around the content, and the security policy.
 //!
-//! Invariant: a page allows, each by its hash, the edge's style sheet, the operator's and its own script if
-//! any. It allows pictures only with a logo, and nothing else.
+//! Invariant: a page allows only the edge's and the operator's style sheets and its own script, each by its hash. It
+//! allows pictures only with a logo.
 
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse as _, Response};
@@ -60,7 +60,7 @@ pub(super) fn source_of(text: &str) -> String {
     format!("'sha256-{hash}'")
 }
 
-/// Escapes text for an HTML text node or a quoted attribute. Parsers change line ends that are no references.
+/// Escapes text for an HTML text node or a quoted attribute. Also escapes line ends, which parsers would change.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -29,8 +29,8 @@ pub(crate) const NOT_AUTHENTICATED: &str = "The user does not have an active ses
 /// `form-action` of a page without a form: browsers apply it to the redirects after a form too.
 pub(crate) const NO_FORMS: &str = "'none'";
 
-/// Seconds before a link opener's page requests its address again. Some link openers show pages, and a loop
-/// of theirs should be slow.
+/// Seconds before a link opener's page requests its address again. Some link openers run pages, and this slows their
+/// loops.
 const REOPEN_SECS: u64 = 1;
 
 /// The rule against frames, and its replacement on the page that leads out of a frame.
@@ -85,7 +85,7 @@ impl Pages {
         Self { look: Arc::new(look) }
     }
 
-    /// A page with a message. Own pages may frame that of `SignInOutOfFrame`: a provider's page refuses frames.
+    /// A page with a message. Own pages may frame the `SignInOutOfFrame` page: a provider's page refuses frames.
     #[must_use]
     pub(crate) fn message(
         &self,

@@ -31,7 +31,7 @@ pub(crate) fn write(request: &mut Request, trusted: &TrustedProxies) {
     }
 }
 
-/// The host by a source that has priority over `Host`.
+/// The host from a source that has priority over `Host`.
 fn by_others(request: &Request, trusted: &TrustedProxies) -> Option<HeaderValue> {
     let by_proxy = || {
         let peer = request::peer(request.extensions());

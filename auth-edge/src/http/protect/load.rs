@@ -29,10 +29,10 @@ const RETRY_AFTER_SECS: u64 = 1;
 /// One address may have a quarter of all requests, so that filling the edge takes four addresses.
 const ADDRESS_PART: usize = 4;
 
-/// One session may have a twentieth: 25 of the 512 in 128 MiB. A browser opens six connections over HTTP/1.1.
+/// One session may have a twentieth: 25 of 512 requests (with 128 MiB). A browser opens six HTTP/1.1 connections.
 const SESSION_PART: usize = 20;
 
-/// An address's share divided by this: up to there the edge verifies no cookie.
+/// Up to half of an address's share, the edge verifies no cookie.
 const UNASKED: u32 = 2;
 
 /// The concurrent requests of one visitor.

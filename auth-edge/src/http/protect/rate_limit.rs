@@ -1,9 +1,8 @@
 //! A token bucket for each address, or for each session, in memory that never grows.
 //!
-//! Buckets are in a table of fixed size, found by a keyed hash that differs in every process. Two keys in one
-//! slot share its bucket, so a flood delays only the keys of its slot. A slot holds one number: the time at
-//! which
-//! the bucket is full again (generic cell rate algorithm, GCRA). Each replica has its own limit.
+//! Buckets are in a table of fixed size, found by a keyed hash that differs in every process. Two keys in one slot
+//! share its bucket, so a flood delays only the keys of its slot. A slot holds one number: the time at which the
+//! bucket is full again (generic cell rate algorithm, GCRA). Each replica has its own limit.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -93,10 +92,10 @@ impl RateLimiter {
         self.after_one_more(slot.load(Ordering::Relaxed), now).map(drop)
     }
 
-    /// When a bucket that is full again at `full_at` is full after one more request.
+    /// The time at which the bucket is full again after one more request; `full_at` is that time without it.
     fn after_one_more(&self, full_at: u64, now: u64) -> Result<u64, RateExceeded> {
         let latest = now + self.window_us;
-        // A time beyond an empty bucket's comes from a clock that was set back since.
+        // A time later than an empty bucket's means that the clock was set back.
         let full_at = if full_at > latest { now } else { full_at.max(now) } + self.cost_us;
         if full_at <= latest {
             return Ok(full_at);

@@ -22,7 +22,7 @@ pub(crate) fn end_fragment(headers: &mut HeaderMap, sites: &Sites) {
     }
 }
 
-/// Whether a browser that follows the redirect stays in the product. If parsing fails, browsers may differ.
+/// Whether a browser that follows the redirect stays in the product. If parsing fails, browsers may differ: `false`.
 fn stays(location: &HeaderValue, sites: &Sites) -> bool {
     let location = String::from_utf8_lossy(location.as_bytes());
     let target = sites.main().base_url.join(&location);

@@ -2,9 +2,9 @@
 //!
 //! Every answer gets `nosniff`, a referrer policy and, over https, HSTS. HTML pages also get a content security
 //! policy without `unsafe-inline`, `X-Frame-Options` for old browsers and a cross-origin opener policy. JSON,
-//! redirects and empty answers get a policy that allows nothing; all are same-origin. Headers from handlers stay.
-//! Upstream answers get only the first three: a policy could break them. Not sent: CORS headers, since all
-//! routes of the edge are same-origin.
+//! redirects and empty answers get a policy that allows nothing. The resource policy of all is `same-origin`. Headers
+//! from handlers stay. Upstream answers get only the first three: a policy could break them. Not sent: CORS headers,
+//! since all routes of the edge are same-origin.
 
 use axum::response::Response;
 use http::header::{
@@ -79,8 +79,8 @@ fn is_html(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether an answer is JSON or has no body. Scripts and pictures of a folder get no policy, which would bind
-/// workers. The headers of a 304 replace the stored page's (RFC 9111, section 3.2).
+/// Whether an answer is JSON or has no body. Scripts and pictures of a folder get no policy: a script's policy also
+/// applies to its worker. The headers of a 304 replace the stored page's (RFC 9111, section 3.2).
 fn is_no_page(headers: &HeaderMap, status: StatusCode) -> bool {
     match headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes) {
         None => status != StatusCode::NOT_MODIFIED,

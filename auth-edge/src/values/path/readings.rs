@@ -1,8 +1,8 @@
 //! The possible readings of an ambiguous path.
 //!
-//! A rule matches such a path only if every reading leads to it. So they cover all differences of programs:
-//! how often they decode, whether `\` and `;` are separators, whether `;` starts parameters, and whether
-//! empty ones count. Dot segments, control characters and over [`MAX_DECODINGS`] encodings are rejected.
+//! A rule matches such a path only if every reading leads to it. So the readings cover how programs differ: how often
+//! they decode, whether `\` and `;` separate, whether `;` starts parameters, and whether empty segments count. Dot
+//! segments, control characters and over [`MAX_DECODINGS`] encodings are rejected.
 
 use percent_encoding::percent_decode_str;
 
