@@ -1,5 +1,5 @@
-//! Signed assertions for upstreams: who a request is from, as a JWT (RFC 7519) signed with ES256 (RFC 7518,
-//! section 3.4), and the key set (RFC 7517) that verifies it.
+//! Signed assertions for upstreams: a JWT (RFC 7519) that names the sender of a request, signed with ES256 (RFC 7518,
+//! section 3.4). Also the key set (RFC 7517) that verifies it.
 //!
 //! Invariants
 //! - The first key of the file signs; all keys are published.

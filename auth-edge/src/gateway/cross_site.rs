@@ -51,8 +51,8 @@ pub(super) fn is_own(route: &Route, request: &RequestHead<'_>, base: &Url) -> bo
     proves && provenance_or_referer(&request.parts.headers, base) != Provenance::Foreign
 }
 
-/// Whether a page of another origin could do harm with the browser's cookie: by an unsafe method, or by a
-/// WebSocket, which no other browser rule stops.
+/// Whether a page of another origin could do harm with the browser's cookie: by an unsafe method or a WebSocket. No
+/// other browser rule stops a WebSocket.
 fn changes_something(route: &Route, request: &RequestHead<'_>) -> bool {
     !request.parts.method.is_safe() || request.is_websocket || is_overridden(route, request)
 }

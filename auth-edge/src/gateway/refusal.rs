@@ -216,8 +216,8 @@ fn elsewhere(gateway: &Gateway, route: &Route, site: &Site) -> String {
     site.login_url(None, connection)
 }
 
-/// The URL with the return address, or without it if a redirect's head has no room: the login route would
-/// drop a return address of that length.
+/// The URL with the return address, or without it if a redirect's head has no room. The login route would drop a
+/// return address of that length.
 pub(super) fn within_head(back: Option<&str>, address: impl Fn(Option<&str>) -> String) -> String {
     let whole = address(back);
     if whole.len() <= answer_head::room(&HeaderMap::new()) {

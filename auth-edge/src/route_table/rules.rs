@@ -1,7 +1,7 @@
 //! Finds the rule for a request.
 //!
 //! Invariants
-//! - The most specific rule wins, regardless of the order in the file: first a rule with a host, then the
+//! - The most specific rule wins, regardless of the order in the file. A rule with a host comes first, then the
 //!   longer path, an exact path before a prefix, then a rule with a method.
 //! - If the specific rules do not name the method, no less specific rule with weaker requirements matches.
 //! - Two rules never tie: such a file is rejected.

@@ -45,8 +45,8 @@ use self::metrics::{CacheMetrics, DeviceProofOutcome};
 pub(crate) use self::replica_freshness::Moment;
 use crate::sessions::cookies::{SessionCookies, SessionId};
 
-/// The request header, of any value, with which same-origin code says that a request is no use of the
-/// session: a page that polls keeps no idle session alive.
+/// The request header, of any value, by which same-origin code says that a request is no use of the session. So a
+/// page that polls keeps no idle session alive.
 pub(crate) const NO_ROLL: &str = "x-no-roll";
 
 /// The session a request acts for.

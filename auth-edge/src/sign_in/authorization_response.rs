@@ -1,5 +1,5 @@
-//! The provider's authorization response, in the query or, if configured, as a posted form (OAuth 2.0 Form
-//! Post Response Mode), and the checks that need only the response.
+//! The provider's authorization response, and the checks that need only the response. It arrives in the query or, if
+//! configured, as a posted form (OAuth 2.0 Form Post Response Mode).
 //!
 //! Invariants
 //! - A parameter that occurs twice, or as a list (`code[]`), counts as repeated.

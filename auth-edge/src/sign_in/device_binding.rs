@@ -1,5 +1,5 @@
-//! Sessions bound to a device (W3C Device Bound Session Credentials): the offer after a sign-in, the
-//! endpoints that register and refresh a session's key, and the page where a user waits for them.
+//! Sessions bound to a device (W3C Device Bound Session Credentials). The edge offers a binding after a sign-in,
+//! registers and refreshes the session's key, and serves the page where a user waits for the binding.
 //!
 //! Invariants
 //! - Temporary failures answer 5xx. On any other error except 403 with a challenge, browsers end the session.
@@ -160,7 +160,7 @@ fn open_invitation(bindings: &DeviceBindings, proof: &str, now_ms: u64) -> Optio
 }
 
 /// The cookie and the instructions to the browser. A refresh repeats the instructions only if an old secret sealed
-/// its address: they make Chrome forget the challenge, and spend one more of its few signatures.
+/// its address. They make Chrome forget the challenge, and spend one more of its few signatures.
 fn instructed(
     bindings: &DeviceBindings,
     id: &SessionId,

@@ -1,7 +1,7 @@
 //! The login route: begins a transaction and sends the browser to the provider.
 //!
-//! A third party (OpenID Connect Core, section 4) names the issuer, which has to be a configured one, and the
-//! destination, which is checked like any `returnTo`.
+//! A third party (OpenID Connect Core, section 4) names an issuer and a destination. The issuer has to be a
+//! configured one. The edge checks the destination like any `returnTo`.
 //!
 //! Invariants
 //! - The route reads only `returnTo`, the allow-list and the parameters of a third party from the query.

@@ -43,8 +43,8 @@ use crate::values::return_to::ReturnTo;
 /// Largest form, in bytes: a token and a `returnTo`.
 const MAX_FORM_BYTES: usize = 16 * 1024;
 
-/// Longest ID token sent to the provider as a hint, in bytes: the head still fits a proxy's buffer of 4 KiB,
-/// and the address fits the 8 KiB that providers accept.
+/// Longest ID token sent to the provider as a hint, in bytes. The head still fits a proxy's buffer of 4 KiB, and the
+/// address fits the 8 KiB that providers accept.
 const MAX_ID_TOKEN_HINT_BYTES: usize = 2_048;
 
 /// Longest hint sent instead of it, in bytes: session IDs and Entra's opaque hints are shorter.
@@ -280,7 +280,7 @@ async fn provider_logout(
     None
 }
 
-/// Names the user instead of a long ID token (OpenID Connect RP-Initiated Logout 1.0, section 2): the claim
+/// Names the user without a long ID token (OpenID Connect RP-Initiated Logout 1.0, section 2). Uses the claim
 /// `login_hint`, which Microsoft Entra expects, or the provider's session ID. The edge trusts neither.
 fn logout_hint(id_token: &str) -> Option<String> {
     let claims: Value = serde_json::from_str(&of_id_token(id_token)?).ok()?;

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-/// Scopes and the claims they promise. One of them is enough: no user has all claims of a profile, but a
+/// Scopes and the claims they promise. One of the claims is enough: no user has all claims of a profile. But a
 /// profile without any name does not say who the user is.
 const PROMISES: [(&str, &[&str]); 4] = [
     (

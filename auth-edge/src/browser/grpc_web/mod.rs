@@ -38,9 +38,9 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// The limit of the encoded body: the message with its frame, as base64 text.
 const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 
-/// Open streams per person: more tabs than a person keeps open at one edge. A page beyond the limit polls its
-/// session instead. The same limit holds for calls that list or end sessions: every page lists after a
-/// change, and each list costs the session service several reads.
+/// Open streams per person: more tabs than a person keeps open at one edge. A page beyond the limit polls its session
+/// instead. The same limit holds for calls that list or end sessions. Every page lists after a change, and each list
+/// costs the session service several reads.
 const OF_PERSON_MAX: u32 = 100;
 
 /// The routes of the service.

@@ -42,8 +42,8 @@ pub(crate) fn limiter() -> RateLimiter {
     RateLimiter::within(REFETCH_WINDOW, REFETCHES)
 }
 
-/// The session with the provider's current claims: reads userinfo with a valid access token, merges it over
-/// the user, and saves the result if this edge may.
+/// The session with the provider's current claims. Reads userinfo with a valid access token, merges it over the user,
+/// and saves the result if this edge may.
 pub(super) async fn refetch(browser: &Browser, current: &CurrentSession) -> Result<Session, HttpError> {
     let Some(provider) = browser.providers.of_session(&current.session.issuer) else {
         tracing::warn!(

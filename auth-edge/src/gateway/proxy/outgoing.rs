@@ -160,8 +160,8 @@ impl OutgoingRequest<'_> {
     }
 }
 
-/// Adds the body length if the HTTP client would not: zero if the method expects a body (RFC 9110, section
-/// 8.6), and chunked if it does not expect one.
+/// Adds the body length if the HTTP client would not. An empty body gets zero if the method expects a body (RFC 9110,
+/// section 8.6). A body of unknown length that the method does not expect is chunked.
 pub(super) fn frame(head: &mut Parts, body: &impl HttpBody) {
     let expects_body = matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
     if body.is_end_stream() {

@@ -1,8 +1,8 @@
 //! The operator's look of the pages: a style sheet and a logo, after the edge's own style sheet.
 //!
 //! Invariants
-//! - The style sheet is inline and allowed by its hash: a page needs no file from another replica and allows
-//!   no other style sheet of the origin.
+//! - The style sheet is inline and allowed by its hash. So a page needs no file from another replica, and allows no
+//!   other style sheet of the origin.
 //! - The edge reads the files once, at the start.
 //!
 //! Not supported: templates. A mistake in a style sheet cannot remove the request ID, the button or the

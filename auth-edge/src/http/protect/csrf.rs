@@ -1,8 +1,8 @@
 //! The proof that a state-changing call comes from our own pages.
 //!
 //! Required: first, the browser says that the call is same-origin: `Origin` or `Sec-Fetch-Site` is present, and each
-//! present one names our origin. Second, the call has a form field bound to the session, or the `x-csrf` header. A foreign page
-//! cannot send that without a preflight. Not used: a cookie, which other sub-domains can write.
+//! present one is ours. Second, the call has a form field bound to the session, or the `x-csrf` header. A foreign
+//! page cannot send the header without a preflight. Not used: a cookie, which other sub-domains can write.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,9 +1,9 @@
 //! Bounds concurrent requests, in all and per visitor. The edge rejects a request above a limit with
 //! `Retry-After`, before it costs anything.
 //!
-//! A visitor is an address or an IPv6 /64 network. Above half of an address's share, a signed-in user counts
-//! by session: people behind one company address share the first half, and then each has a share of their own.
-//! The cookie's signature proves the session without a call; the edge does not verify it in the first half.
+//! A visitor is an address or an IPv6 /64 network. Above half of an address's share, a signed-in user counts by
+//! session. People behind one company address share the first half, and then each has a share of their own. The
+//! cookie's signature proves the session without a call; the edge does not verify it in the first half.
 //!
 //! Among all requests, a request counts until its answer begins. For its visitor, it counts while it occupies
 //! an HTTP/2 stream, an upstream connection or a WebSocket. Not supported: queues, since a visitor who waits

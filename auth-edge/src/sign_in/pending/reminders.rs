@@ -27,13 +27,13 @@ use crate::values::return_to::ReturnTo;
 
 /// Last part of the cookie's name after a silent sign-in. Every ID of a state is longer.
 const SILENT: &str = "silent";
-/// How long the browser remembers that a silent sign-in found no user, in seconds: longer than a page and its
+/// How long the browser remembers that a silent sign-in found no user, in seconds. Longer than a page and its
 /// redirects load, shorter than a user needs to sign in elsewhere and return.
 const SILENT_SECS: u64 = 60;
 /// Last part of the cookie's name for unmet requirements.
 const UNMET: &str = "lacking";
-/// How long the browser remembers unmet requirements, in seconds: longer than a user reads the page about
-/// them and retries, shorter than an operator needs to change the provider.
+/// How long the browser remembers unmet requirements, in seconds. Longer than a user reads the page about them and
+/// retries, shorter than an operator needs to change the provider.
 const UNMET_SECS: u64 = 300;
 
 /// Prefix of the name's last part after a sign-out only here; the provider's ID follows. No state ID has a dot.
@@ -118,8 +118,8 @@ impl SignIn {
         (missing.is_of_sign_in() && !owes_news).then(|| requirements.unmet_key(id))
     }
 
-    /// The key of requirements that the remaining session will not meet after a rejected sign-in: the
-    /// provider left out the requested `auth_time`, or confirmed none of the requested classes.
+    /// The key of requirements that the remaining session will not meet after a rejected sign-in. The provider left
+    /// out the requested `auth_time`, or confirmed none of the requested classes.
     #[must_use]
     pub(in crate::sign_in) fn unmet_after_refusal(
         &self,
