@@ -102,7 +102,7 @@ pub(super) fn refuse(
     response
 }
 
-/// The provider of a signed-in user's next sign-in: the same one.
+/// The session's provider, if the user's next sign-in has to use it again.
 pub(super) fn same_provider<'a>(
     gateway: &'a Gateway,
     missing: &UnmetRequirement,

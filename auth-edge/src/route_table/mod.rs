@@ -54,7 +54,7 @@ pub(crate) enum Guard {
 pub(crate) enum Csrf {
     /// Nothing: the upstream checks it.
     None,
-    /// `Origin`, `Sec-Fetch-Site`, or without both `Referer`, may not name another origin.
+    /// `Origin` and `Sec-Fetch-Site`, or `Referer` if both are absent, must not name another origin.
     #[default]
     Origin,
     /// Also requires the `x-csrf` header, which no page of another origin can send without a preflight.
@@ -200,7 +200,7 @@ pub(crate) struct RouteTable {
     pub(crate) routes: Rules,
     /// For requests that other proxies ask about.
     pub(crate) checks: Rules,
-    /// The facts of both.
+    /// The facts about the rules of both kinds.
     pub(crate) facts: TableFacts,
     /// Whether the check rules differ by method.
     pub(crate) checks_by_method: bool,

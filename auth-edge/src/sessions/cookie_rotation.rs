@@ -1,7 +1,7 @@
 //! Decides when the edge renews the cookie of an unbound session, and which generation of the cookie is valid.
 //!
-//! A generation is six random bytes in the cookie, with those of its parent. The edge accepts one that fits
-//! the current generation. The session service judges all others (`RotateCookie`).
+//! A generation is six random bytes in the cookie, next to its parent's. The edge accepts the current generation, and
+//! during [`GRACE`] its parent and siblings. The session service judges all others (`RotateCookie`).
 //!
 //! Invariants
 //! - Each use of the current generation gets a new offer once due, and no offer repeats. So unused offers

@@ -140,7 +140,7 @@ fn third_party_query(encoded: &str) -> String {
 
 /// A visit to the login route, with its destination and its provider.
 struct LoginRequest<'a> {
-    /// The part of the query to read: a third party may not add parameters of our own logins.
+    /// The part of the query to read: a third party must not add parameters of our own logins.
     query: Cow<'a, str>,
     site: &'a Site,
     provider: &'a IdentityProvider,

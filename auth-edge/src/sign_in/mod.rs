@@ -178,7 +178,7 @@ fn elapsed_ms(sign_in: &SignIn, since_ms: u64) -> u64 {
         .saturating_sub(1)
 }
 
-/// A new ID for a `state`, or for one call to the session service: a retry with the same ID has no further
+/// A new ID for a logout's `state`, or for one call to the session service. A retry with the same ID has no further
 /// effect. It is a random UUID (RFC 9562, section 5.4).
 fn request_id() -> Result<String, NoRandomness> {
     let random = random::bytes::<16>()?;

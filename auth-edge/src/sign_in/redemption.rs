@@ -26,7 +26,7 @@ use crate::sign_in::transaction::Transaction;
 use crate::sign_in::user::{of_id_token, user};
 use crate::values::refusal::SignInStep;
 
-/// Longest wait for another redemption of the same code, in provider timeouts. One usually takes less: its
+/// Longest wait for another redemption of the same code, in provider timeouts. A redemption usually takes less: its
 /// token request, keys and userinfo have one timeout each.
 const TIMEOUTS_WAITED: u32 = 2;
 

@@ -1,8 +1,8 @@
 //! The one path normaliser: rules, upstreams and the file system use the same path.
 //!
-//! Invariant: all programs see the same segments in a [`RequestPath`], by any usual rule of parsing. They may
-//! decode or not, remove dot segments or not, and split on `/` alone or on `\` and `;` too. Other paths are
-//! rejected, not repaired; or they come with their [`readings`], and a rule has to match each of them.
+//! Invariant: all programs see the same segments in a [`RequestPath`], whether or not they decode, remove dot
+//! segments, or split on `\` and `;` besides `/`. Other paths are rejected, not repaired. Or they come with their
+//! [`readings`], and a rule has to match each of them.
 //! Deliberately absent: the query, which is never read here.
 
 mod readings;

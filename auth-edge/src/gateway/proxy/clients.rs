@@ -155,7 +155,7 @@ fn client() -> Builder {
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .http1_max_buf_size(BUFFER_BYTES)
-        // The edge removes both, as a proxy has to (RFC 9112, sections 5.1 and 5.2).
+        // The edge removes these spaces and line folds, as a proxy has to (RFC 9112, sections 5.1 and 5.2).
         .http1_allow_spaces_after_header_name_in_responses(true)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tower::util::MapResponse;
 
-/// Creates such connections.
+/// Connects to upstreams, and wraps each connection in a [`PatientStream`].
 pub(super) type PatientConnector = MapResponse<HttpConnector, MakePatient>;
 
 /// Wraps a connection.

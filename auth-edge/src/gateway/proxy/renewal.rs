@@ -6,7 +6,7 @@
 //!
 //! Invariants
 //! - A request is repeated at most once for its token.
-//! - A token is force-refreshed at most once in [`PAUSE_MS`], to protect the provider from such an upstream.
+//! - A token is force-refreshed at most once in [`PAUSE_MS`], to protect the provider from repeated rejections.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Checks the keys of a rule that need another value of the same rule.
+//! Checks the keys of a rule that depend on another key of the same rule.
 
 use chassis::settings::toml_file::Table;
 
