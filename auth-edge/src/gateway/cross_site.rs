@@ -39,7 +39,7 @@ fn is_preflight_head(method: &Method, headers: &HeaderMap) -> bool {
         && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Whether the route's rule accepts the request: it changes nothing, or it proves that no foreign page caused it.
+/// Whether the request changes nothing, or has the proof of origin that the route requires.
 pub(super) fn is_own(route: &Route, request: &RequestHead<'_>, base: &Url) -> bool {
     let required = route.csrf;
     if required == Csrf::None || !changes_something(route, request) {

@@ -38,7 +38,7 @@ const GROWTH: usize = 4;
 /// The largest clock difference of two pods: a session this close to its expiry is not served.
 pub(super) const CLOCK_DIFFERENCE_MS: u64 = 5_000;
 
-/// An entry lives at most a tenth of the session's remaining idle time, so that use counts in time.
+/// An entry lives at most a tenth of the session's idle time, so that use counts in time.
 const MAX_AGE_PARTS: u64 = 10;
 
 /// The shortest time between two sweeps of old entries.

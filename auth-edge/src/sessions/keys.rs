@@ -164,7 +164,7 @@ impl DerivedKeys {
         self.open_telling_age(aad, sealed).map(|(plain, _)| plain)
     }
 
-    /// [`Self::open`], and whether the current key sealed the text: that key leaves the ring last.
+    /// [`Self::open`], and whether the current key sealed the text: such a text opens for longest.
     #[must_use]
     pub(crate) fn open_telling_age(&self, aad: &[&[u8]], sealed: &str) -> Option<(Vec<u8>, bool)> {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;

@@ -92,7 +92,7 @@ impl OutgoingRequest<'_> {
         let (mut head, ()) = Request::new(()).into_parts();
         head.method = self.head.method.clone();
         head.uri = self.head.uri.clone();
-        // If the edge decides about the token, the client's own headers of these names do not reach the upstream.
+        // If the upstream gets only the edge's token, or none, the client's headers of these names end here.
         let ends_here = match (&self.authorized.bearer, &self.route.bearer) {
             (Some(_), Some(rule)) => !rule.pass_authorization,
             _ => self.route.requirements.access_token,
