@@ -14,7 +14,7 @@ export const doorkeeper = {
   name: 'Doorkeeper',
   version: '5.5.0, doorkeeper-openid_connect 1.8.0',
   exceptions: {
-    signOut: { offered: 'it has none: people are signed out here alone, and their next sign-in asks who they are' },
+    signOut: { offered: 'it has none: the edge ends its own session only, and the next sign-in asks for the account' },
     backChannel: { offered: 'it has none', symptom: /backchannel_logout_supported/ },
   },
 

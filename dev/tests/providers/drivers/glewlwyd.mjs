@@ -5,7 +5,7 @@ export const glewlwyd = {
   name: 'Glewlwyd',
   version: '2.7.5',
   exceptions: {
-    backChannel: { offered: 'its metadata does not name it; the logout tokens it can be made to send are those of a draft and are refused', symptom: /backchannel_logout_supported/ },
+    backChannel: { offered: 'its metadata does not name it. If it is switched on, it sends logout tokens of a draft, which the edge rejects', symptom: /backchannel_logout_supported/ },
   },
 
   async start({ edgeUrl, registration, accessTokenSecs }) {

@@ -66,7 +66,7 @@ function newKeys() {
 export const lemonldap = {
   name: 'LemonLDAP::NG',
   version: '2.16',
-  exceptions: { backChannel: { offered: 'it has front-channel logout alone', symptom: /backchannel_logout_supported/ } },
+  exceptions: { backChannel: { offered: 'it only has front-channel logout', symptom: /backchannel_logout_supported/ } },
 
   async start(options) {
     const site = await startSite('llng', ({ folder, port, origin }) => {
