@@ -53,12 +53,14 @@ const moveClock = (context, ms) =>
   }, ms);
 
 test("two minutes before the end a dialog counts down; staying takes it away and gives the focus back", async () => {
-  const stack = await start(ABOUT_TO_WARN);
+  // Twenty seconds before the warning: enough to sign in and focus a button on a busy machine.
+  const later = { ...ABOUT_TO_WARN.sessionEnv, SESSION_ROLLING_DURATION: "140" };
+  const stack = await start({ sessionEnv: later });
   const { page } = await window(stack);
   await signIn(page, stack);
   await details(page);
   await page.getByRole("button", { name: "Show claims" }).focus();
-  await warning(page).waitFor();
+  await warning(page).waitFor({ timeout: 30_000 });
   await until(async () => (await focused(page)) === "Stay signed in", "the safe answer has the focus");
   const timer = warning(page).getByRole("timer");
   await timer.filter({ hasText: /signed out in (2:0\d|1:[345]\d)/ }).waitFor();
