@@ -210,7 +210,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     let tls = listener_tls(reader, listen);
     let callers = callers(reader);
     let (store, keys, keys_file) = store_and_keys(reader);
-    kept::judge_files(reader, &store);
+    kept::check_files(reader, &store);
     let store_file = reader.secret_file("SESSION_STORE");
     let proxy = providers
         .settings()

@@ -22,7 +22,7 @@ pub(super) struct RequestHead<'a> {
 
 /// The credentials that the edge uses when it forwards an authorized request.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Authorized {
+pub(super) struct RequestCredentials {
     /// The session that authorized the request; `None` for a bearer token, an open route or a preflight.
     pub(crate) current: Option<CurrentSession>,
     /// The session's access token, if the edge has to attach one.
@@ -31,7 +31,7 @@ pub(super) struct Authorized {
     pub(crate) bearer: Option<Arc<VerifiedAccessToken>>,
 }
 
-impl Authorized {
+impl RequestCredentials {
     /// Authorizes a request by the access token that the client sent. There is no session.
     pub(super) fn by_token(token: Arc<VerifiedAccessToken>) -> Self {
         Self {

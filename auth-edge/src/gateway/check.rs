@@ -21,7 +21,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
 
 use self::rule::CheckRule;
-use super::authorized::Authorized;
+use super::authorized::RequestCredentials;
 use super::{bearer, cross_site, guard};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
@@ -55,14 +55,14 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
         Ok(rule) => rule,
         Err(failure) => return no_store(failure.into_response()),
     };
-    let judged = judge(&gateway, &asking, &original, rule.as_ref()).await;
+    let answer = answer_check(&gateway, &asking, &original, rule.as_ref()).await;
     let refused = |mut refused| {
         if rule.is_some_and(|rule| bearer::other_origins_may_read(&gateway, &rule.route, &asking.headers)) {
             bearer::let_other_origins_read(&mut refused);
         }
         refused
     };
-    no_store(judged.unwrap_or_else(refused))
+    no_store(answer.unwrap_or_else(refused))
 }
 
 /// The request that a check is about, as described by a caller inside this process or by a trusted proxy.
@@ -85,7 +85,7 @@ fn name_original_host(gateway: &Gateway, headers: &mut HeaderMap, original: &Ori
 }
 
 /// The answer to a check: passed or rejected.
-async fn judge(
+async fn answer_check(
     gateway: &Gateway,
     asking: &Parts,
     original: &OriginalRequest,
@@ -93,11 +93,11 @@ async fn judge(
 ) -> Result<Response, Response> {
     let refused = |failure: HttpError| failure.into_response();
     let route = rule.map(|rule| &*rule.route);
-    let pass = |authorized: &Authorized, cookie| {
+    let pass = |authorized: &RequestCredentials, cookie| {
         passed::answer(gateway, is_from_inside(asking), rule, authorized, cookie)
     };
     if route.is_some_and(|route| route.guard == Guard::Open) {
-        return pass(&Authorized::default(), None).map_err(refused);
+        return pass(&RequestCredentials::default(), None).map_err(refused);
     }
     let client = (&asking.headers, request::peer(&asking.extensions));
     if let Some(rule) = rule
@@ -115,12 +115,12 @@ async fn judge(
             publisher: None,
         };
         if let Some(token) = bearer::authorize(&presentation).await? {
-            return pass(&Authorized::by_token(token), None).map_err(refused);
+            return pass(&RequestCredentials::by_token(token), None).map_err(refused);
         }
     }
     let url = original.url.as_deref().unwrap_or_default();
     if cross_site::is_checked_preflight(original.method.as_ref(), &asking.headers, url) {
-        return pass(&Authorized::default(), None).map_err(refused);
+        return pass(&RequestCredentials::default(), None).map_err(refused);
     }
     let missing = |session, missing| refused::refuse(gateway, (asking, original), route, session, missing);
     // If the request has a body, the cookie of the application's answer reaches the browser late.
@@ -148,7 +148,7 @@ async fn judge(
         None
     };
     let cookie = gateway.sessions.cookie_if_alive(&current).await;
-    let authorized = Authorized {
+    let authorized = RequestCredentials {
         current: Some(current),
         access_token,
         bearer: None,

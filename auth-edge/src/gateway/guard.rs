@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
 
-use super::authorized::{Authorized, RequestHead};
+use super::authorized::{RequestCredentials, RequestHead};
 use super::{bearer, cross_site, refusal};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
@@ -30,7 +30,7 @@ pub(super) async fn authorize(
     gateway: &Gateway,
     route: &Route,
     request: &RequestHead<'_>,
-) -> Result<Authorized, Response> {
+) -> Result<RequestCredentials, Response> {
     let client = (&request.parts.headers, request::peer(&request.parts.extensions));
     if let Some(rule) = &route.bearer {
         let site = gateway.sites.of(&request.parts.headers);
@@ -47,11 +47,11 @@ pub(super) async fn authorize(
             publisher: Some(site),
         };
         if let Some(token) = bearer::authorize(&presentation).await? {
-            return Ok(Authorized::by_token(token));
+            return Ok(RequestCredentials::by_token(token));
         }
     }
     if route.guard == Guard::Open || cross_site::is_preflight(route, request) {
-        return Ok(Authorized::default());
+        return Ok(RequestCredentials::default());
     }
     let without_session = || refusal::refuse(gateway, route, request, None, UnmetRequirement::Session);
     let base = &gateway.sites.of(&request.parts.headers).base_url;
@@ -70,7 +70,7 @@ pub(super) async fn authorize(
     let access_token = check_requirements(gateway, route, &request.parts.headers, &current)
         .await
         .map_err(|missing| refusal::refuse(gateway, route, request, Some(&current.session), missing))?;
-    Ok(Authorized {
+    Ok(RequestCredentials {
         access_token: access_token.filter(|_| route.requirements.access_token),
         current: Some(current),
         bearer: None,

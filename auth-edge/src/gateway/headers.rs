@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http_body::Frame;
 
-use super::authorized::Authorized;
+use super::authorized::RequestCredentials;
 use crate::http::mapped_body::PolledFrame;
 use crate::route_table::upstream_headers::IdentityHeaderNames;
 use crate::sessions::NO_ROLL;
@@ -149,13 +149,14 @@ pub(super) fn for_upstream(
 ) -> HeaderMap {
     let named = named_by_connection(headers);
     let mut kept_headers = HeaderMap::with_capacity(headers.len() + OURS);
-    let stays = |name| {
+    let is_dropped = |name| {
         [header::HOST, header::COOKIE, header::CONTENT_LENGTH].contains(name)
             || also.contains(name)
             || is_hop_by_hop(name, &named)
     };
     for (name, value) in headers {
-        if !stays(name) && !is_removed_header(name, identity_names, may_override_method, is_from_trusted) {
+        if !is_dropped(name) && !is_removed_header(name, identity_names, may_override_method, is_from_trusted)
+        {
             kept_headers.append(name.clone(), value.clone());
         }
     }
@@ -228,7 +229,7 @@ fn cookie_name(pair: &[u8]) -> String {
 
 /// Adds the identity headers for an upstream, or for a forward-auth proxy. The issuer is one of them: a subject is
 /// unique only within its issuer (OpenID Connect Core, section 5.7).
-pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
+pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &RequestCredentials) {
     let Some(who) = authorized.principal() else {
         return;
     };

@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, HeaderValue};
 
 use super::assertion::{Assertions, X_AUTH_ASSERTION, passed_on};
-use super::authorized::Authorized;
+use super::authorized::RequestCredentials;
 use super::claim_headers::{self, OmissionReason};
 use super::state::Gateway;
 use crate::http::errors::HttpError;
@@ -15,7 +15,7 @@ pub(super) fn add_claim_headers(
     headers: &mut HeaderMap,
     gateway: &Gateway,
     route: &Route,
-    authorized: &Authorized,
+    authorized: &RequestCredentials,
 ) {
     let principal = authorized.principal().filter(|_| !route.headers.all.is_empty());
     let Some(principal) = principal else {

@@ -27,7 +27,7 @@ use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
 
-use self::authorized::{Authorized, RequestHead};
+use self::authorized::{RequestCredentials, RequestHead};
 use self::proxy::upgrade;
 use crate::http::errors::HttpError;
 use crate::http::observe::AnsweringRoute;
@@ -143,7 +143,7 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
 async fn with_session(
     gateway: &Gateway,
     mut response: Response,
-    authorized: Authorized,
+    authorized: RequestCredentials,
     person: Option<HeaderValue>,
 ) -> Response {
     authorized.name_in(&mut response);

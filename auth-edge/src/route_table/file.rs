@@ -127,7 +127,7 @@ fn route(table: &Table<'_>, is_check: bool, around: &RouteFileContext) -> Option
         sign_in: sign_in.unwrap_or_default(),
         table: TableFacts::default(),
     };
-    contradictions::name_all(table, &route, csrf, is_check, around);
+    contradictions::report_contradictions(table, &route, csrf, is_check, around);
     is_whole.then_some(route)
 }
 

@@ -85,7 +85,7 @@ impl Rules {
     /// The rule for one reading of a request's path.
     fn find_reading(&self, requested: RouteQuery<'_>, segments: &[String]) -> Match {
         let Some(found) = self.first(requested, segments, is_same) else {
-            return match allowed(self.there(requested, segments, is_same)) {
+            return match allowed(self.rules_at(requested, segments, is_same)) {
                 methods if methods.is_empty() => Match::Nothing,
                 methods => Match::OtherMethods(methods),
             };
@@ -113,7 +113,7 @@ impl Rules {
         segments: &'a [String],
         same: Same,
     ) -> Option<&'a Arc<Route>> {
-        self.there(requested, segments, same)
+        self.rules_at(requested, segments, same)
             .find(|route| route.takes_method(requested.method))
     }
 
@@ -135,7 +135,7 @@ impl Rules {
     }
 
     /// The rules for a host and path, for any method.
-    fn there<'a>(
+    fn rules_at<'a>(
         &'a self,
         requested: RouteQuery<'a>,
         segments: &'a [String],

@@ -83,10 +83,10 @@ impl<'a> CurrentGeneration<'a> {
     pub(crate) fn accepts(self, shown: Option<Generation>, now_ms: u64) -> bool {
         let is_beside = |shown: Generation| generation_bytes(&shown.parent) == self.parent;
         let is_before_or_beside = || id_of(shown.as_ref()) == self.parent || shown.is_some_and(is_beside);
-        let has_taken_place = !self.id.is_empty();
+        let has_rotated = !self.id.is_empty();
         let grace_ms = u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX);
         let in_grace = now_ms < self.since_ms.saturating_add(grace_ms);
-        self.is(shown) || (has_taken_place && in_grace && is_before_or_beside())
+        self.is(shown) || (has_rotated && in_grace && is_before_or_beside())
     }
 }
 

@@ -7,8 +7,8 @@
 //! - An ended session ends its streams; an unreachable session service ends none.
 //! - A session without streams takes no memory. Requests with small responses never come here.
 //!
-//! A stream ends within a second: after [`LOOK_EVERY`] and one read, and [`SILENCE_MAX`](super::SILENCE_MAX) more if
-//! the edge does not receive the ending.
+//! A stream ends within a second: after [`CHECK_INTERVAL`] and one read, and [`SILENCE_MAX`](super::SILENCE_MAX)
+//! more if the edge does not receive the ending.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -27,7 +27,7 @@ use super::cache::{CLOCK_DIFFERENCE_MS, SessionCache};
 use super::replica_freshness::{Handle, Moment, ReplicaFreshness};
 
 /// How often all streams are checked; a check costs no call.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The shortest time between two reads of a session that changes often, or while a replica is silent.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(200);
@@ -79,7 +79,7 @@ impl OpenStreams {
             freshness: Arc::clone(&cache.freshness),
             sessions: Mutex::default(),
         });
-        tokio::spawn(look_after(Arc::downgrade(&streams)));
+        tokio::spawn(run_checks(Arc::downgrade(&streams)));
         tokio::spawn(recheck_sessions(Arc::downgrade(&streams)));
         Self(streams)
     }
@@ -179,7 +179,7 @@ impl StreamRegistry {
 }
 
 /// Checks all streams while `streams` has an owner. Reads run elsewhere, so that no change expires unseen.
-async fn look_after(streams: Weak<StreamRegistry>) {
+async fn run_checks(streams: Weak<StreamRegistry>) {
     let mut looks = ticks();
     loop {
         looks.tick().await;
@@ -205,7 +205,7 @@ async fn recheck_sessions(streams: Weak<StreamRegistry>) {
 }
 
 fn ticks() -> Interval {
-    let mut ticks = interval(LOOK_EVERY);
+    let mut ticks = interval(CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }

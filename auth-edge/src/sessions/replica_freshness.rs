@@ -212,11 +212,11 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
                 self.0.remove(&id);
             }
         }
-        self.judge(freshness, now);
+        self.update_state(freshness, now);
     }
 
     /// Marks the state complete from the latest connection or gap until the oldest last report expires.
-    fn judge(&self, freshness: &ReplicaFreshness, now: Moment) {
+    fn update_state(&self, freshness: &ReplicaFreshness, now: Moment) {
         let heard = self.0.values().filter(|replica| replica.heard_since.is_some());
         let counts = [heard.count(), self.0.len()];
         let all_heard = counts[0] == counts[1];

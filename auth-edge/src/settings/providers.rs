@@ -30,7 +30,7 @@ pub(super) fn own_paths(providers: &ConfiguredProviders, login_path: &str) -> Ve
 }
 
 /// Checks the providers against the edge's other settings.
-pub(super) fn judge(
+pub(super) fn check(
     reader: &mut Reader<'_>,
     providers: &ConfiguredProviders,
     base_url: &Url,

@@ -39,7 +39,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     let secure = base_url.scheme() == "https";
     let providers = provider_settings::read(reader);
     let login_path = auth_path(reader, "EDGE_LOGIN_PATH");
-    providers::judge(reader, &providers, &base_url, &login_path);
+    providers::check(reader, &providers, &base_url, &login_path);
     let hosts = hosts::hosts(reader, &base_url, &providers);
     let ext_authz_listen = reader.socket_addr("EDGE_EXT_AUTHZ_LISTEN");
     let trusted_proxies = trusted_proxies(reader);

@@ -35,7 +35,7 @@ use crate::sign_in::pending::reminders::Reminder;
 use crate::sign_in::posted_name;
 use crate::sign_in::redemption::Redemption;
 use crate::sign_in::transaction::Transaction;
-use crate::sign_in::{NOT_A_VISIT, destination, device_binding, landing};
+use crate::sign_in::{NOT_A_NAVIGATION, destination, device_binding, redirect_with_cookies};
 use crate::values::refusal::{RefusalReason, SignInStep};
 use crate::values::return_to::ReturnTo;
 
@@ -71,7 +71,7 @@ impl Callback<'_> {
             return Ok(no_content());
         }
         if !request::is_navigation(headers) {
-            return Err(NOT_A_VISIT);
+            return Err(NOT_A_NAVIGATION);
         }
         let answer = match authorization_response::read(self.head, body).await {
             Ok(answer) => answer,
@@ -130,7 +130,7 @@ impl Callback<'_> {
             let target = destination(self.site, return_to.as_ref());
             let expired = state.filter(|_| is_expired);
             let clear = expired.and_then(|state| sign_in.pending.clear(state, self.provider.response_mode()));
-            return landing(sign_in, headers, &self.head.method, target.as_str(), [clear]);
+            return redirect_with_cookies(sign_in, headers, &self.head.method, target.as_str(), [clear]);
         }
         match sign_in.admit((&sign_in.callback_limit, Limit::Callbacks), self.head) {
             Ok(()) => self.reject(error, state, return_to.as_ref(), None),
@@ -243,7 +243,7 @@ impl Callback<'_> {
         let target = destination(self.site, return_to);
         let stop = device_binding::binding_page_url(sign_in, self.site, &target);
         let target = stop.as_deref().unwrap_or(target.as_str());
-        let mut response = landing(sign_in, headers, &self.head.method, target, cookies);
+        let mut response = redirect_with_cookies(sign_in, headers, &self.head.method, target, cookies);
         if let Some((name, offer)) = device_binding::offer(sign_in, id) {
             response.headers_mut().insert(name, offer);
         }
@@ -267,7 +267,7 @@ impl Callback<'_> {
         ];
         let target = destination(self.site, transaction.return_to.as_ref());
         let head = self.head;
-        landing(sign_in, &head.headers, &head.method, target.as_str(), cookies)
+        redirect_with_cookies(sign_in, &head.headers, &head.method, target.as_str(), cookies)
     }
 }
 

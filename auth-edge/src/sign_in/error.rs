@@ -222,7 +222,7 @@ fn of_id_token(error: &IdTokenError) -> Reason {
         IdTokenError::LogoutType => Reason::TokenType,
         IdTokenError::TokenId => Reason::TokenId,
         IdTokenError::Events => Reason::TokenEvents,
-        IdTokenError::Nobody => Reason::TokenNobody,
+        IdTokenError::Nobody => Reason::TokenWithoutSubject,
     }
 }
 
@@ -230,7 +230,7 @@ fn of_id_token(error: &IdTokenError) -> Reason {
 fn of_failure(failure: &HttpError) -> Option<Reason> {
     match failure {
         HttpError::RateLimited { .. } => Some(Reason::RateLimited),
-        HttpError::Forbidden { .. } => Some(Reason::NotAVisit),
+        HttpError::Forbidden { .. } => Some(Reason::NotANavigation),
         HttpError::SessionServiceDown => Some(Reason::SessionServiceUnavailable),
         HttpError::BadRequest(_)
         | HttpError::LogoutToken(_)

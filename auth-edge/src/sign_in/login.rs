@@ -35,7 +35,7 @@ use crate::sign_in::error::SignInError;
 use crate::sign_in::login_parameters::LoginParameters;
 use crate::sign_in::pending::reminders::Reminder;
 use crate::sign_in::transaction::Transaction;
-use crate::sign_in::{NOT_A_VISIT, destination, internal, landing};
+use crate::sign_in::{NOT_A_NAVIGATION, destination, internal, redirect_with_cookies};
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::refusal::{RefusalReason, SignInStep};
 use crate::values::return_to::ReturnTo;
@@ -62,7 +62,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
     }
     let by_script = request::is_script(&head.headers);
     if !by_script && !request::is_navigation(&head.headers) {
-        return Err(NOT_A_VISIT);
+        return Err(NOT_A_NAVIGATION);
     }
     if head.method == Method::POST {
         return third_party(sign_in, head, body).await;
@@ -103,7 +103,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
         });
     }
     let Some(mut wanted) = login.read_parameters(sign_in, head) else {
-        return Ok(landing(
+        return Ok(redirect_with_cookies(
             sign_in,
             &head.headers,
             &Method::GET,
@@ -200,13 +200,14 @@ impl<'a> LoginRequest<'a> {
             self.route.as_deref(),
             self.provider.relying_party.settings().organization.is_some(),
         );
-        wanted.must_ask = sign_in
+        wanted.needs_account_prompt = sign_in
             .pending
             .is_reminded(&head.headers, Reminder::Left(&self.provider.id));
         let silent = Reminder::Silent(&self.provider.id);
-        let finds_nobody = wanted.must_ask || sign_in.pending.is_reminded(&head.headers, silent);
-        if wanted.silent() && finds_nobody {
-            if wanted.silent_by_visitor {
+        let is_known_signed_out =
+            wanted.needs_account_prompt || sign_in.pending.is_reminded(&head.headers, silent);
+        if wanted.silent() && is_known_signed_out {
+            if wanted.is_silent_by_query {
                 return None;
             }
             wanted.allow_interaction();
@@ -242,7 +243,7 @@ async fn begin(
         verifier: &transaction.verifier,
         extra: &wanted.extra,
         max_age: wanted.max_age,
-        must_ask: wanted.must_ask,
+        needs_account_prompt: wanted.needs_account_prompt,
         now: now_ms / 1000,
     };
     let url = match provider.relying_party.authorization_url(&authorization).await {
@@ -283,7 +284,7 @@ async fn begin(
 /// cross-site POST, and these limit pending sign-ins and name the session to replace.
 async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, HttpError> {
     if request::is_script(&head.headers) {
-        return Err(NOT_A_VISIT);
+        return Err(NOT_A_NAVIGATION);
     }
     if !super::is_form(&head.headers) {
         return Err(HttpError::MethodNotAllowed(VISITS.into()));

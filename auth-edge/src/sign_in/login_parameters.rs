@@ -27,9 +27,9 @@ pub(crate) struct LoginParameters {
     /// Organization requested by this login.
     pub(crate) organization: Option<String>,
     /// Whether the provider has to ask the user, even if a user is signed in there.
-    pub(crate) must_ask: bool,
+    pub(crate) needs_account_prompt: bool,
     /// Whether the visitor's address, not the route, requests a silent sign-in.
-    pub(crate) silent_by_visitor: bool,
+    pub(crate) is_silent_by_query: bool,
 }
 
 impl LoginParameters {
@@ -64,7 +64,7 @@ impl LoginParameters {
                     wanted.extra.push((name.to_owned(), value));
                 }
                 _ => {
-                    wanted.silent_by_visitor |= by_visitor && name == "prompt" && is_silent(&value);
+                    wanted.is_silent_by_query |= by_visitor && name == "prompt" && is_silent(&value);
                     wanted.extra.push((name.to_owned(), value));
                 }
             }
@@ -98,7 +98,7 @@ impl LoginParameters {
         self.max_age = Some(0);
         self.extra
             .retain(|(name, value)| name != "prompt" || !is_silent(value));
-        self.silent_by_visitor = false;
+        self.is_silent_by_query = false;
         if fits("acr_values", &demand.acr) {
             self.extra.retain(|(name, _)| name != "acr_values");
             self.extra.push(("acr_values".to_owned(), demand.acr.clone()));
@@ -327,8 +327,8 @@ mod tests {
         }
         assert_eq!(on_route("max_age=60", &demands).max_age, Some(60));
         let silent = [("prompt", "none")];
-        assert!(on_route("", &silent).silent() && !on_route("", &silent).silent_by_visitor);
+        assert!(on_route("", &silent).silent() && !on_route("", &silent).is_silent_by_query);
         assert!(!on_route("prompt=login", &silent).silent());
-        assert!(of("prompt=none").silent_by_visitor);
+        assert!(of("prompt=none").is_silent_by_query);
     }
 }

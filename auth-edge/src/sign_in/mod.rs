@@ -137,7 +137,7 @@ impl Deref for SignIn {
 pub(crate) const BACK_CHANNEL_PER_MINUTE: u64 = 6_000;
 
 /// A request that is no navigation neither starts nor finishes a sign-in.
-const NOT_A_VISIT: HttpError = HttpError::Forbidden {
+const NOT_A_NAVIGATION: HttpError = HttpError::Forbidden {
     code: "not_a_navigation",
     words: "To sign in, open this address in your browser, not in the background.",
 };
@@ -222,7 +222,7 @@ fn destination(site: &Site, return_to: Option<&ReturnTo>) -> ReturnTo {
 /// Redirects the visitor and sets cookies. After a POST the status is 303, so the browser posts nothing again (RFC
 /// 9700, section 4.12). With a strict session cookie, a page navigates instead: browsers attribute a redirect to the
 /// provider's site, and would leave the new cookie out.
-fn landing<const N: usize>(
+fn redirect_with_cookies<const N: usize>(
     sign_in: &SignIn,
     headers: &HeaderMap,
     method: &Method,

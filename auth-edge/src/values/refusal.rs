@@ -52,7 +52,7 @@ macro_rules! reasons {
 
 reasons! {
     /// The request is no page visit: a script, an image, a frame, a prefetch.
-    NotAVisit = "not_a_visit",
+    NotANavigation = "not_a_visit",
     /// Too many requests from one address.
     RateLimited = "rate_limited",
     /// Our own session service, or its store, cannot be reached.
@@ -168,7 +168,7 @@ reasons! {
     /// The logout token's `events` lacks the logout event.
     TokenEvents = "token_events",
     /// The logout token names neither a user nor a session.
-    TokenNobody = "token_nobody",
+    TokenWithoutSubject = "token_nobody",
     /// The logout token was used before.
     TokenReplayed = "token_replayed",
     /// The logout token's `sub` and `sid` do not belong together.
@@ -264,7 +264,7 @@ impl RefusalReason {
     /// Whether any client on the network can cause it without limit. Then it gets no record of its own.
     #[must_use]
     pub(crate) fn is_noise(self) -> bool {
-        matches!(self, Self::NotAVisit | Self::RateLimited)
+        matches!(self, Self::NotANavigation | Self::RateLimited)
     }
 }
 

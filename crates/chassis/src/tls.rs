@@ -23,7 +23,7 @@ use tokio::sync::watch;
 pub use fault::{TlsFault, expires_by, names_in};
 pub use peer::PeerCertificate;
 pub use pem::{PemError, authorities};
-pub use settings::{judge_authorities, judge_pair, read_authorities, read_pair};
+pub use settings::{check_authorities, check_pair, read_authorities, read_pair};
 pub use validity::{CertificateGauges, CertificateMetrics};
 
 use crate::audit;

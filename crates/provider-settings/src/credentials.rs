@@ -40,7 +40,7 @@ fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
             let certificate = ("OIDC_CLIENT_CERT_FILE", cert_file.as_path());
             let key = ("OIDC_CLIENT_KEY_FILE", key_file.as_path());
             // Errors of the client built from them do not name the file.
-            tls::judge_pair(reader, certificate, key)
+            tls::check_pair(reader, certificate, key)
                 .then_some(ClientAuth::TlsClientAuth { cert_file, key_file })
         }
         "none" => {

@@ -65,7 +65,7 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     }
     settings.ca_file = reader
         .path("OIDC_CA_FILE")
-        .filter(|path| tls::judge_authorities(reader, "OIDC_CA_FILE", path));
+        .filter(|path| tls::check_authorities(reader, "OIDC_CA_FILE", path));
     try_out(reader, &settings);
     settings
 }

@@ -278,7 +278,7 @@ impl RefreshFlight {
 /// The ID token cannot be validated now: the answer stays pending.
 pub(super) fn not_validated() -> LeadError {
     LeadError::Concluded(
-        FlightOutcome::Unjudged,
+        FlightOutcome::IdTokenNotVerified,
         Err(TokenRefreshError::ProviderUnavailable),
     )
 }

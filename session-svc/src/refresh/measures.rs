@@ -31,7 +31,7 @@ named! {
         /// The provider could not be reached; a retry is possible.
         Transient => "transient",
         /// The answer's ID token cannot be validated yet: the answer is pending, its tokens unused.
-        Unjudged => "unjudged",
+        IdTokenNotVerified => "unjudged",
         /// The answer was about another user: the session was ended.
         Mismatched => "mismatched",
         /// The session ended meanwhile.
@@ -168,7 +168,7 @@ mod tests {
             F::Rejected,
             F::Unusable,
             F::Transient,
-            F::Unjudged,
+            F::IdTokenNotVerified,
             F::Mismatched,
             F::Store,
             F::Fault,

@@ -195,13 +195,13 @@ impl Sessions {
             return Ok(0);
         };
         let count = self.end_since(all, ending).await?;
-        self.note_use(using, all.answer_by).await?;
+        self.record_logout_token_use(using, all.answer_by).await?;
         Ok(count)
     }
 
     /// Ends sessions created before the ending. A failure to write the mark delays nothing.
     async fn end_since(&self, all: &EndAll, ending: EndingTime) -> Result<u32, SessionsError> {
-        self.refuse_strangers(all).await?;
+        self.check_subject_matches_sid(all).await?;
         let marked = self.leave_mark(all, ending).await;
         let count = self.end_listed(all, ending).await?;
         match marked {
@@ -215,7 +215,7 @@ impl Sessions {
     }
 
     /// Fails if the person and the provider session do not belong together.
-    async fn refuse_strangers(&self, all: &EndAll) -> Result<(), SessionsError> {
+    async fn check_subject_matches_sid(&self, all: &EndAll) -> Result<(), SessionsError> {
         let (Some(subject), Some(sid)) = (&all.subject, &all.provider_sid) else {
             return Ok(());
         };

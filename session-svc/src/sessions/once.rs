@@ -129,7 +129,7 @@ impl Sessions {
 
     /// Notes the use: `RequestIdReused` if another request used the order first. If the store is full, the
     /// note is written later. A caller that received an error may use the order again.
-    pub(super) async fn note_use(
+    pub(super) async fn record_logout_token_use(
         &self,
         using: SingleUse,
         answer_by: Option<Instant>,

@@ -41,7 +41,7 @@ pub(crate) fn store_and_keys(
 }
 
 /// Reports mistakes in the files of the store. Does not contact the store: it may be down, or in use.
-pub(super) fn judge_files(reader: &mut Reader<'_>, store: &StoreSettings) {
+pub(super) fn check_files(reader: &mut Reader<'_>, store: &StoreSettings) {
     if let StoreSettings::Redis(settings) = store
         && let Some(files) = &settings.tls
         && !certificates_fit(reader, files)
@@ -56,9 +56,9 @@ pub(super) fn judge_files(reader: &mut Reader<'_>, store: &StoreSettings) {
 /// Checks the certificates like our own. The store's client would check them only when it connects.
 fn certificates_fit(reader: &mut Reader<'_>, files: &TlsSettings) -> bool {
     let ca = files.ca_file.as_ref();
-    let authorities = ca.is_none_or(|ca| tls::judge_authorities(reader, STORE, ca));
+    let authorities = ca.is_none_or(|ca| tls::check_authorities(reader, STORE, ca));
     let pair = files.cert_file.as_ref().zip(files.key_file.as_ref());
     let pair =
-        pair.is_none_or(|(certificate, key)| tls::judge_pair(reader, (STORE, certificate), (STORE, key)));
+        pair.is_none_or(|(certificate, key)| tls::check_pair(reader, (STORE, certificate), (STORE, key)));
     authorities && pair
 }

@@ -5,7 +5,7 @@ use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use oidc::SigningAlgorithm;
 
-use super::judging::Presentation;
+use super::presentation::Presentation;
 use super::presented::Scheme;
 use crate::gateway::challenge;
 use crate::http::errors::HttpError;

@@ -12,8 +12,8 @@
 mod challenges;
 mod cross_origin;
 mod digest;
-mod judging;
 pub(crate) mod memory;
+mod presentation;
 mod presented;
 mod proofs_seen;
 mod refusal;
@@ -29,8 +29,8 @@ use self::presented::presented;
 
 pub(super) use self::challenges::{invite, metadata_url};
 pub(super) use self::cross_origin::{let_other_origins_read, other_origins_may_read};
-pub(super) use self::judging::Presentation;
 pub(crate) use self::memory::BearerTokens;
+pub(super) use self::presentation::Presentation;
 pub(super) use self::presented::PROOF;
 
 /// Authorizes a request by its token, or answers it; `None` if the request has no token.
@@ -42,7 +42,7 @@ pub(super) async fn authorize(
     };
     let counts = &presentation.gateway.bearer;
     // A future of its own, so that requests with a cookie do not carry its size.
-    match Box::pin(presentation.judge(presented)).await {
+    match Box::pin(presentation.verify_token(presented)).await {
         Ok(token) => {
             counts.count("accepted");
             Ok(Some(token))

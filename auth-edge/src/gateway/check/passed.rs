@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::ApplicationHeaders;
 use super::rule::CheckRule;
-use crate::gateway::authorized::Authorized;
+use crate::gateway::authorized::RequestCredentials;
 use crate::gateway::claim_headers::OmissionReason;
 use crate::gateway::headers::add_identity;
 use crate::gateway::identity_headers::{add_assertion, add_claim_headers};
@@ -30,7 +30,7 @@ pub(super) fn answer(
     gateway: &Gateway,
     from_inside: bool,
     rule: Option<&CheckRule>,
-    authorized: &Authorized,
+    authorized: &RequestCredentials,
     cookie: Option<HeaderValue>,
 ) -> Result<Response, HttpError> {
     // An answer inside this process is not sent over HTTP, so no limit applies.

@@ -16,7 +16,7 @@ use http_body::Body as HttpBody;
 use super::{trace, upgrade};
 use crate::gateway::Gateway;
 use crate::gateway::assertion::MAX_CLAIMS_BYTES;
-use crate::gateway::authorized::Authorized;
+use crate::gateway::authorized::RequestCredentials;
 use crate::gateway::bearer::PROOF;
 use crate::gateway::headers::{self, AddressMap};
 use crate::gateway::identity_headers::{add_assertion, add_claim_headers};
@@ -45,7 +45,7 @@ pub(in crate::gateway) struct OutgoingRequest<'a> {
     /// The parsed path.
     pub(in crate::gateway) path: &'a RequestPath,
     /// The guard's result.
-    pub(in crate::gateway) authorized: &'a Authorized,
+    pub(in crate::gateway) authorized: &'a RequestCredentials,
     /// Whether the request is a WebSocket handshake.
     pub(in crate::gateway) is_websocket: bool,
     /// The client's head.

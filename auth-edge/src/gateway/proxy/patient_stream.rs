@@ -39,7 +39,7 @@ pub(super) struct PatientStream {
 
 impl PatientStream {
     /// Reports a write to a closed upstream as successful; other failures stay errors.
-    fn judge_write(&mut self, written: Poll<io::Result<usize>>, bytes: usize) -> Poll<io::Result<usize>> {
+    fn check_write(&mut self, written: Poll<io::Result<usize>>, bytes: usize) -> Poll<io::Result<usize>> {
         match ready!(written) {
             Err(error)
                 if matches!(
@@ -79,7 +79,7 @@ impl AsyncWrite for PatientStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge_write(written, bytes.len())
+        self.check_write(written, bytes.len())
     }
 
     fn poll_write_vectored(
@@ -88,7 +88,7 @@ impl AsyncWrite for PatientStream {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.judge_write(written, pieces.iter().map(|piece| piece.len()).sum())
+        self.check_write(written, pieces.iter().map(|piece| piece.len()).sum())
     }
 
     fn is_write_vectored(&self) -> bool {

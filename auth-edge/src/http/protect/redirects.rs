@@ -13,7 +13,7 @@ use crate::providers::sites::Sites;
 /// Ends the fragment at a redirect away from the product's own addresses.
 pub(crate) fn end_fragment(headers: &mut HeaderMap, sites: &Sites) {
     for (name, value) in headers.iter_mut() {
-        if name != header::LOCATION || value.as_bytes().contains(&b'#') || stays(value, sites) {
+        if name != header::LOCATION || value.as_bytes().contains(&b'#') || is_within_product(value, sites) {
             continue;
         }
         if let Ok(ended) = HeaderValue::from_bytes(&[value.as_bytes(), b"#"].concat()) {
@@ -23,7 +23,7 @@ pub(crate) fn end_fragment(headers: &mut HeaderMap, sites: &Sites) {
 }
 
 /// Whether a browser that follows the redirect stays in the product. If parsing fails, browsers may differ: `false`.
-fn stays(location: &HeaderValue, sites: &Sites) -> bool {
+fn is_within_product(location: &HeaderValue, sites: &Sites) -> bool {
     let location = String::from_utf8_lossy(location.as_bytes());
     let target = sites.main().base_url.join(&location);
     target.is_ok_and(|target| sites.include(&target))

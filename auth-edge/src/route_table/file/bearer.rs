@@ -40,9 +40,9 @@ pub(super) fn bearer(
 }
 
 /// The scopes of the table, and those that the rule requires of all callers.
-fn scopes(table: &Table<'_>, of_everybody: &[String]) -> Vec<String> {
+fn scopes(table: &Table<'_>, rule_scopes: &[String]) -> Vec<String> {
     let mut scopes = table.get("scopes").map(tokens).unwrap_or_default();
-    let further = of_everybody.iter().filter(|scope| !scopes.contains(scope));
+    let further = rule_scopes.iter().filter(|scope| !scopes.contains(scope));
     let further: Vec<String> = further.cloned().collect();
     scopes.extend(further);
     scopes
@@ -104,9 +104,9 @@ mod tests {
             ignore_authorization_details: true,
         };
         assert_eq!(guarded(whole), Some(said));
-        let of_everybody = guarded("scopes = [\"a\"]\n[route.bearer]\nintrospection = \"always\"").unwrap();
+        let rule_scopes = guarded("scopes = [\"a\"]\n[route.bearer]\nintrospection = \"always\"").unwrap();
         assert_eq!(
-            (of_everybody.scopes, of_everybody.introspection),
+            (rule_scopes.scopes, rule_scopes.introspection),
             (vec!["a".to_owned()], Introspection::Always)
         );
     }

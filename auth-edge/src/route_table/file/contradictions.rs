@@ -11,7 +11,7 @@ const PAGE: &str = "guard = \"page\"";
 const SERVER: &str = "an http upstream";
 
 /// Reports every contradiction within a rule as a mistake of its table; `csrf` is the value in the table.
-pub(super) fn name_all(
+pub(super) fn report_contradictions(
     table: &Table<'_>,
     rule: &Route,
     csrf: Option<Csrf>,
@@ -45,7 +45,7 @@ pub(super) fn name_all(
             table.wrong(format!("{key} needs {needs}"));
         }
     }
-    for (_, text) in others(rule, csrf, is_check, around)
+    for (_, text) in find_other_contradictions(rule, csrf, is_check, around)
         .iter()
         .filter(|(contradicts, _)| *contradicts)
     {
@@ -54,7 +54,7 @@ pub(super) fn name_all(
 }
 
 /// The other contradictions of a rule.
-fn others(
+fn find_other_contradictions(
     rule: &Route,
     csrf: Option<Csrf>,
     is_check: bool,

@@ -113,9 +113,9 @@ impl SignIn {
             .check_all(session, self.clock.now_ms(), &self.providers)
             .err()?;
         // The sign-in requested what the demand requires only if the earlier session had the same demand.
-        let owes_news = session.sign_in_demand.is_some() && !proved_anew;
+        let demand_is_unanswered = session.sign_in_demand.is_some() && !proved_anew;
         let requirements = requirements.with_sign_in_demand(Some(session));
-        (missing.is_of_sign_in() && !owes_news).then(|| requirements.unmet_key(id))
+        (missing.is_of_sign_in() && !demand_is_unanswered).then(|| requirements.unmet_key(id))
     }
 
     /// The key of requirements that the remaining session will not meet after a rejected sign-in. The provider left

@@ -12,7 +12,7 @@ use crate::settings::Reader;
 pub fn read_pair(reader: &mut Reader<'_>, certificate: &str, key: &str) -> Option<(PathBuf, PathBuf)> {
     match (reader.path(certificate), reader.path(key)) {
         (Some(chain), Some(private)) => {
-            judge_pair(reader, (certificate, &chain), (key, &private));
+            check_pair(reader, (certificate, &chain), (key, &private));
             Some((chain, private))
         }
         (Some(_), None) => {
@@ -31,12 +31,12 @@ pub fn read_pair(reader: &mut Reader<'_>, certificate: &str, key: &str) -> Optio
 /// only a name and a key (RFC 5280, section 6.1.1).
 pub fn read_authorities(reader: &mut Reader<'_>, name: &str) -> Option<PathBuf> {
     let path = reader.path(name)?;
-    judge_authorities(reader, name, &path);
+    check_authorities(reader, name, &path);
     Some(path)
 }
 
 /// Returns whether a file of authorities can be used. If not, records why.
-pub fn judge_authorities(reader: &mut Reader<'_>, name: &str, path: &Path) -> bool {
+pub fn check_authorities(reader: &mut Reader<'_>, name: &str, path: &Path) -> bool {
     let judged = pem::authorities(path);
     if let Err(error) = &judged {
         reader.wrong(name, chain(error));
@@ -46,7 +46,7 @@ pub fn judge_authorities(reader: &mut Reader<'_>, name: &str, path: &Path) -> bo
 
 /// Returns whether a certificate chain and its key, each given as setting and file, can be used. If not, records
 /// why. An expired certificate only causes a warning, because the operator can still replace it.
-pub fn judge_pair(
+pub fn check_pair(
     reader: &mut Reader<'_>,
     (certificate, chain_path): (&str, &Path),
     (key, key_path): (&str, &Path),

@@ -47,7 +47,7 @@ impl CollectorSettings {
                 "takes grpc: traces are sent over gRPC alone; give the collector's gRPC address, usually port 4317",
             );
         }
-        judge_propagators(reader);
+        check_propagators(reader);
         let tls = match url.scheme() {
             "http" => None,
             "https" => Some(CollectorTls::read(reader)),
@@ -61,7 +61,7 @@ impl CollectorSettings {
 }
 
 /// Rejects unsupported propagation formats. Baggage is in the standard's default, but is never sent.
-fn judge_propagators(reader: &mut Reader<'_>) {
+fn check_propagators(reader: &mut Reader<'_>) {
     let names = reader.list(PROPAGATORS);
     let is_known = |name: &String| name == "tracecontext" || name == "baggage";
     if !names.iter().any(|name| name == "tracecontext") || !names.iter().all(is_known) {

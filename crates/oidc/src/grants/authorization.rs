@@ -26,7 +26,7 @@ pub struct AuthorizationRequest<'a> {
     /// `max_age` in seconds; overrides the one in `extra`.
     pub max_age: Option<u64>,
     /// Whether the provider must prompt the user, even if a user is signed in there.
-    pub must_ask: bool,
+    pub needs_account_prompt: bool,
     /// Wall clock in seconds since the Unix epoch, for client assertions.
     pub now: u64,
 }
@@ -63,7 +63,9 @@ pub(crate) fn address(
     let nonce = Nonce::new(request.nonce.to_owned());
     let verifier = PkceCodeVerifier::new(request.verifier.to_owned());
     let max_age = request.max_age.map(|secs| secs.to_string());
-    let prompt = request.must_ask.then(|| asking(asking_prompt, settings, request));
+    let prompt = request
+        .needs_account_prompt
+        .then(|| asking(asking_prompt, settings, request));
     let mut builder = client
         .authorize_url(CoreAuthenticationFlow::AuthorizationCode, || state, || nonce)
         .set_redirect_uri(Cow::Borrowed(request.redirect_uri))

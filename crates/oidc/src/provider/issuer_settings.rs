@@ -65,7 +65,7 @@ impl ProviderSettings {
     ///
     /// # Errors
     /// The metadata names another issuer, lacks a required member, or contains an insecure endpoint.
-    pub(crate) fn judge(&self, document: Map<String, Value>) -> Result<Metadata, ProviderError> {
+    pub(crate) fn check_document(&self, document: Map<String, Value>) -> Result<Metadata, ProviderError> {
         let mutual_tls = matches!(self.credentials.auth, ClientAuth::TlsClientAuth { .. });
         let document = self.with_configured_endpoints(document);
         Metadata::from_document(&document, &self.issuer_of_metadata(), mutual_tls)

@@ -8,7 +8,7 @@ const ISSUER: &str = "https://tr.example.com";
 
 fn judge_of(issuer: &str, document: &Value) -> Result<Url, ProviderError> {
     let settings = ProviderSettings::of_signer(issuer, Url::parse(issuer).expect("a URL"));
-    let metadata = settings.judge(document.as_object().expect("a document").clone())?;
+    let metadata = settings.check_document(document.as_object().expect("a document").clone())?;
     Ok(metadata.jwks_uri)
 }
 

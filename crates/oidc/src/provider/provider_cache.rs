@@ -198,7 +198,7 @@ async fn fetch_metadata(documents: Documents, http: &HttpClient) -> Result<Fetch
     if let Documents::Both = documents {
         add_members(http, &mut document).await?;
     }
-    Ok((settings.judge(document)?, answer.max_age_secs()))
+    Ok((settings.check_document(document)?, answer.max_age_secs()))
 }
 
 /// Adds members that the first document lacks from a second one of the same issuer, if it exists.

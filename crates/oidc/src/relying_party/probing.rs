@@ -114,7 +114,7 @@ impl RelyingParty {
             verifier: &verifier,
             extra: &[("prompt".to_owned(), "none".to_owned())],
             max_age: None,
-            must_ask: false,
+            needs_account_prompt: false,
             now,
         };
         let url = asking.authorization_url(&request).await?;

@@ -62,14 +62,18 @@ pub fn verify_proof(raw: &str, expected: &ExpectedProof<'_>, now: u64) -> Result
         return Err(ProofError::OtherKey);
     }
     let claims = proof.claims().map_err(|_| ProofError::Malformed)?;
-    let jti = judge(&claims, expected, now)?;
+    let jti = check_claims(&claims, expected, now)?;
     // Last, so that an invalid proof costs no verification.
     proof::verify(&proof, required)?;
     Ok(VerifiedProof { jti })
 }
 
 /// Checks the claims against the request. Returns the proof's identifier.
-fn judge(claims: &Map<String, Value>, expected: &ExpectedProof<'_>, now: u64) -> Result<String, ProofError> {
+fn check_claims(
+    claims: &Map<String, Value>,
+    expected: &ExpectedProof<'_>,
+    now: u64,
+) -> Result<String, ProofError> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     if text("htm") != Some(expected.method) {
         return Err(ProofError::Method);

@@ -62,7 +62,7 @@ pub(crate) fn request() -> AuthorizationRequest<'static> {
         verifier: VERIFIER,
         extra: &[],
         max_age: None,
-        must_ask: false,
+        needs_account_prompt: false,
         now: NOW,
     }
 }

@@ -88,7 +88,7 @@ impl Master {
         let (sender, verdict) = watch::channel(MasterVerdict::Awaited);
         let look = Arc::new(Notify::new());
         let mut tasks = JoinSet::new();
-        tasks.spawn(keep_judging(answers.subscribe(), sender));
+        tasks.spawn(keep_choosing(answers.subscribe(), sender));
         for (at, client) in sentinels.into_iter().enumerate() {
             let sentinel = Sentinel {
                 client,
@@ -138,7 +138,7 @@ impl Master {
     }
 }
 
-async fn keep_judging(
+async fn keep_choosing(
     mut answers: watch::Receiver<Vec<Option<SentinelAnswer>>>,
     sender: watch::Sender<MasterVerdict>,
 ) {

@@ -46,7 +46,7 @@ pub(in crate::gateway) struct Presentation<'a> {
 
 impl Presentation<'_> {
     /// Verifies the token, and checks that it may be used for this request.
-    pub(super) async fn judge(
+    pub(super) async fn verify_token(
         &self,
         presented: PresentedToken<'_>,
     ) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
@@ -63,7 +63,7 @@ impl Presentation<'_> {
         token
             .check(|audience| self.is_audience(audience), &self.rule.clients, now)
             .map_err(Arc::new)?;
-        self.judge_use(&token, presented.scheme, raw)?;
+        self.check_use(&token, presented.scheme, raw)?;
         Ok(token)
     }
 
@@ -197,11 +197,11 @@ impl Presentation<'_> {
     }
 
     /// Checks the token's binding and the requirements of the route.
-    fn judge_use(&self, token: &VerifiedAccessToken, scheme: Scheme, raw: &str) -> Result<(), TokenRefusal> {
+    fn check_use(&self, token: &VerifiedAccessToken, scheme: Scheme, raw: &str) -> Result<(), TokenRefusal> {
         let headers = self.client.0;
         let proof = match (&token.binding, scheme) {
             (TokenBinding::Key(thumbprint), Scheme::Dpop) => {
-                Some((thumbprint, self.judge_proof(thumbprint, raw)?))
+                Some((thumbprint, self.check_proof(thumbprint, raw)?))
             }
             (TokenBinding::Key(_), Scheme::Bearer) => return Err(TokenRefusal::WithoutProof),
             (TokenBinding::None, Scheme::Dpop) => return Err(TokenRefusal::NotBound),
@@ -230,7 +230,7 @@ impl Presentation<'_> {
     }
 
     /// The proof, if it matches this request and this token. The caller checks for a replay.
-    fn judge_proof(&self, thumbprint: &str, raw: &str) -> Result<VerifiedProof, TokenRefusal> {
+    fn check_proof(&self, thumbprint: &str, raw: &str) -> Result<VerifiedProof, TokenRefusal> {
         let now_ms = self.gateway.clock.now_ms();
         if self.method.is_empty() {
             tracing::warn!(
