@@ -300,10 +300,10 @@ if (unknown.length > 0) {
 }
 
 /**
- * Suites without time limits run next to others that mostly wait, in a process with low priority, which prints its
- * output at its end. Those that need cargo run first: later the images hold cargo's lock.
+ * Suites without short time limits run next to others that mostly wait, in a process with low priority, which prints
+ * its output at its end. Those that need cargo run first: later the images hold cargo's lock.
  */
-const BESIDE = { first: 'rust', last: 'browser', suites: ['settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples', 'images'] };
+const BESIDE = { first: 'rust', last: 'browser', suites: ['web', 'settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples', 'images', 'pods'] };
 
 const totals = [];
 
