@@ -14,7 +14,7 @@ use crate::client::client_key::{ClientKeys, SigningFailed};
 /// The client authentication method.
 #[derive(Clone, Debug, Default)]
 pub enum ClientAuth {
-    /// One of the next two, by the provider's metadata; Basic if they list both or neither.
+    /// Basic or post, whichever the provider's metadata list; Basic if they list both or neither.
     SecretByMetadata(ClientSecret),
     /// `client_secret_basic`: HTTP Basic with form-encoded parts.
     SecretBasic(ClientSecret),
@@ -34,11 +34,11 @@ pub enum ClientAuth {
     None,
 }
 
-/// The audience of a `private_key_jwt` assertion. It is never both: an assertion with several audiences could
-/// be reused at each of them.
+/// The audience of a `private_key_jwt` assertion. An assertion never has two audiences: each of the two servers
+/// could reuse it at the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AssertionAudience {
-    /// The issuer: another provider cannot pass it off as its own (draft-ietf-oauth-rfc7523bis, FAPI 2.0).
+    /// The issuer, so that no other provider can use it (draft-ietf-oauth-rfc7523bis, FAPI 2.0).
     Issuer,
     /// The URL of the token endpoint (RFC 7523 section 3, OpenID Connect Core 9), as some providers require.
     TokenEndpoint,
@@ -47,7 +47,7 @@ pub(crate) enum AssertionAudience {
 /// The algorithm that signs an assertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AssertionAlgorithm {
-    /// The strongest of the key's kind in the metadata.
+    /// The strongest algorithm that the metadata list for this kind of key.
     Strongest,
     /// RS256, the default of client registration (OpenID Connect Core 15.1), if the strongest is another one.
     Rs256,
@@ -95,8 +95,8 @@ impl ClientAuth {
         }
     }
 
-    /// The same method, with an algorithm for assertions from
-    /// `token_endpoint_auth_signing_alg_values_supported`. `None` if that equals the strongest one.
+    /// The same method, with the chosen algorithm for assertions. `listed` is
+    /// `token_endpoint_auth_signing_alg_values_supported`. `None` if RS256 is impossible or is the strongest.
     pub(crate) fn signing_by(&self, listed: &[String], algorithm: AssertionAlgorithm) -> Option<Self> {
         let is_strongest = algorithm == AssertionAlgorithm::Strongest;
         let Self::PrivateKeyJwt(keys) = self else {
@@ -121,7 +121,7 @@ impl ClientAuth {
         }
     }
 
-    /// Makes the proof for one request; an assertion is for `audience`.
+    /// Makes the proof for one request. If it is an assertion, `audience` is its audience.
     pub(crate) fn prove(
         &self,
         client_id: &str,

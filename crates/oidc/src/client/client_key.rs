@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::SigningAlgorithm;
 
-/// Lifetime of an assertion in seconds: the time of a request, and clock differences.
+/// Lifetime of an assertion in seconds. It covers the duration of a request and clock differences.
 const ASSERTION_LIFETIME_SECS: u64 = 60;
 /// Shorter RSA keys are insecure.
 const LEAST_RSA_MODULUS_BYTES: usize = 256;

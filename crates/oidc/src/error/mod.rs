@@ -27,7 +27,7 @@ pub enum BuildError {
     /// The client certificate and key can not be used.
     #[error("the client certificate and key are not a usable PEM pair")]
     ClientCertificate,
-    /// HS256, HS384 or HS512 without a secret as long as its hash; the fewest bytes for the algorithms named.
+    /// A configured HMAC algorithm needs a longer secret. The field is the minimum length in bytes.
     #[error(
         "HS256, HS384 and HS512 need client authentication by a secret of at least 32, 48 and 64 bytes: here {0}"
     )]
@@ -66,7 +66,7 @@ pub enum ProviderError {
     /// The answer is not the JSON that the specification requires.
     #[error("the provider's {0} answered with malformed JSON")]
     Malformed(&'static str),
-    /// The answer's signature does not verify: its key is not published yet, or it is for another client.
+    /// The signed answer is rejected: the signing key is not published yet, or the answer is for another client.
     #[error("the answer of the provider's {0} does not verify")]
     Unverified(&'static str, #[source] Box<IdTokenError>),
     /// The metadata is for another issuer (OpenID Connect Discovery 4.3).
@@ -81,14 +81,14 @@ pub enum ProviderError {
     /// The provider does not support PKCE with S256 (RFC 7636).
     #[error("the provider does not support PKCE with S256")]
     NoS256,
-    /// The provider requires pushed authorization requests that are off here, or vice versa.
+    /// Provider or settings require pushed authorization requests, but the other side does not offer them.
     #[error("the provider and the configuration disagree about pushed authorization requests")]
     PushedRequests,
     /// The provider refused the request with an OAuth error.
     #[error("the provider's {0} refused the request: {1}")]
     Refused(&'static str, OAuthError),
     /// The provider rejected the client by the status 401 or 403 alone, without `invalid_client` (RFC 6749
-    /// section 5.2); with advice for an operator.
+    /// section 5.2). The last field is advice for an operator.
     #[error("the provider's {0} answered with status {1}: it rejects this client ({2})")]
     ClientRefused(&'static str, u16, &'static str),
     /// A client assertion, a request object or a proof could not be signed.
@@ -100,8 +100,8 @@ pub enum ProviderError {
 }
 
 impl ProviderError {
-    /// Whether the status is a refusal outside RFC 6749, such as 404: a dead grant, a wrong address or a
-    /// proxy. The grant survives, and the next request waits longer.
+    /// Whether the status is a refusal that RFC 6749 does not define, such as 404. The cause is unknown, for
+    /// example a dead grant, a wrong address or a proxy. So the caller keeps the grant and retries later.
     pub fn is_unknown_refusal(&self) -> bool {
         // RFC 6749 defines 400 and 401. 408, 425 and 429 ask for a retry.
         matches!(
@@ -157,7 +157,7 @@ pub enum IdTokenError {
     /// `typ` is that of another kind of token. It is cut to the legal characters of a media type.
     #[error("typ is {0}, another kind of token than the one expected")]
     Type(String),
-    /// No key of the provider fits, or its metadata lacks the algorithm: it may not be published yet.
+    /// No published key fits, or the metadata lack the algorithm. The provider may publish either later.
     #[error("no key of the provider fits the token")]
     UnknownKey,
     /// The signature does not verify with the key that the token names.
@@ -236,7 +236,7 @@ pub enum GroupsError {
     /// No usable answer.
     #[error("the groups of the person could not be read")]
     Provider(#[from] ProviderError),
-    /// The access token lacks the permission; the status of the answer.
+    /// The access token lacks the permission. The field is the status of the answer.
     #[error(
         "the claim groups is missing because the person has too many, and the person's access token may not read them (status {0}): \
          grant the application the delegated permission GroupMember.Read.All or User.Read, and ask for a token for Microsoft Graph; or have the provider send only \
@@ -279,7 +279,7 @@ pub enum AccessTokenError {
     /// A check that access tokens and ID tokens share failed.
     #[error(transparent)]
     Token(IdTokenError),
-    /// `typ` is not that of the provider's access tokens: another kind of token, or no RFC 9068.
+    /// `typ` differs from that of the provider's access tokens: it is another kind of token, or not RFC 9068.
     #[error("typ is not the one that OIDC_ACCESS_TOKENS sets for access tokens")]
     Type,
     /// The token lacks required claims of the provider's access tokens, or has claims of ID tokens.

@@ -64,9 +64,9 @@ impl OAuthError {
         &self.code
     }
 
-    /// Whether the provider rejects the client: `invalid_client`, or status 401, which means only that (RFC
-    /// 6749 section 5.2), with another OAuth code. Codes about a grant do not count, because the client was
-    /// accepted. Other words (`Unauthorized`) do not count either.
+    /// Whether the provider rejects the client: `invalid_client`, or status 401 with another OAuth code. RFC 6749
+    /// section 5.2 defines 401 only for this. Codes about a grant do not count: the provider accepted the client.
+    /// Texts that are no OAuth code (`Unauthorized`) do not count either.
     pub fn is_about_client(&self) -> bool {
         const CODES: [&str; 7] = [
             "invalid_request",

@@ -76,7 +76,7 @@ impl Access {
     }
 
     /// The authentication for an assertion form, and its audience. `None` if the form is not allowed or
-    /// changes nothing. One for the token endpoint goes only to its origin: other servers could reuse it.
+    /// changes nothing. An assertion for the token endpoint goes only to the origin of that endpoint.
     fn proof_by<'a>(
         &'a self,
         metadata: &'a Metadata,

@@ -110,7 +110,7 @@ pub(crate) fn exchange_answer(
 ) -> Result<RefreshedTokens, GrantError> {
     let tokens = refresh_answer(answer, settings, now)?;
     let document: Map<String, Value> = answer.json()?;
-    // An absent type counts as the requested one; the token type says enough.
+    // An absent type counts as the requested one: `token_type` was checked already.
     if text(&document, "issued_token_type").is_some_and(|kind| !ACCESS_TOKEN_TYPES.contains(&kind.as_str())) {
         return Err(GrantError::Unusable("another kind of token than an access token"));
     }
@@ -148,8 +148,8 @@ fn text(document: &Map<String, Value>, name: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The requested token type. A bearer token instead of a bound one is worth more to a thief, so it is
-/// rejected. Some providers omit the type if it is `Bearer`.
+/// The token type, if it is the requested one. A bearer token in place of a bound one is rejected: a thief could
+/// use it. Some providers omit the type if it is `Bearer`.
 fn token_type(document: &Map<String, Value>, settings: &ProviderSettings) -> Option<&'static str> {
     let wanted = if settings.credentials.dpop_key.is_some() {
         "DPoP"
@@ -163,7 +163,7 @@ fn token_type(document: &Map<String, Value>, settings: &ProviderSettings) -> Opt
     kind.eq_ignore_ascii_case(wanted).then_some(wanted)
 }
 
-/// `expires_in` as a number or in quotes. Negative means 0, unreadable the default, at most a year.
+/// `expires_in` as a number or in quotes. Negative counts as 0, unreadable as the default, more than a year as one.
 fn lifetime_secs(document: &Map<String, Value>) -> u64 {
     let lifetime = match document.get("expires_in") {
         Some(Value::String(text)) => text.trim().parse::<f64>().ok(),

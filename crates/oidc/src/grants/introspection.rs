@@ -67,7 +67,7 @@ pub(crate) fn said_to_us(
     }
 }
 
-/// If a response is not verified as the provider's, or not yet, there is no verdict on the token.
+/// A response that fails verification, or cannot be verified yet, gives no verdict on the token.
 pub(crate) fn unverified(error: IdTokenError) -> AccessTokenError {
     AccessTokenError::Provider(match error {
         IdTokenError::Provider(error) => error,

@@ -36,7 +36,7 @@ const MAX_TOKEN_ID_BYTES: usize = 512;
 
 impl LogoutToken {
     /// Whether `typ` is `logout+jwt`, `JWT` or absent, in any case, with or without `application/` (RFC 7515,
-    /// section 4.1.9). Most providers use the last two (Back-Channel Logout 1.0, 2.4); `events` is the mark.
+    /// section 4.1.9). Most providers send `JWT` or none (Back-Channel Logout 1.0, 2.4), so `events` decides.
     pub(crate) fn has_right_type(token: &UnverifiedToken<'_>) -> bool {
         token.type_is(&[TYPE, "application/jwt"])
     }

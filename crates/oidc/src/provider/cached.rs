@@ -82,7 +82,7 @@ impl<T> Cached<T> {
             .is_some_and(|entry| entry.fetched_at.elapsed() <= age)
     }
 
-    /// The value after the current fetch, if any.
+    /// Waits for the current fetch to end. Returns the cached value, if there is one.
     pub(crate) async fn wait_for_fetch(&self) -> Option<Arc<T>> {
         let _turn = self.fetching.lock().await;
         self.entry.load_full().map(|entry| entry.value.clone())

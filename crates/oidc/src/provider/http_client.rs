@@ -27,8 +27,8 @@ use crate::{BuildError, ClientAuth, Credentials, ForwardProxy, ProviderError, Pr
 
 /// More than any metadata, key set or token response needs.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
-/// Idle connections end before the provider closes them. A code or refresh token on a closed connection
-/// cannot be sent again. Servers wait at least five seconds (Node.js and Apache defaults).
+/// The client closes idle connections before the provider does (after five seconds or more, the defaults of
+/// Node.js and Apache). If a connection breaks during a grant, the client cannot send it again.
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
 /// The introspection endpoint; its answer may be signed (RFC 9701).

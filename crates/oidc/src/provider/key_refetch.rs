@@ -19,7 +19,7 @@ const UNAUTHENTICATED_TOKEN_INTERVAL: Duration = Duration::from_secs(10);
 /// The source of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenOrigin {
-    /// The provider's token or userinfo endpoint, while a user waits: the caller waits for a late key.
+    /// The provider's token or userinfo endpoint, while a user waits. The caller waits until the key is published.
     Interactive,
     /// The provider's token endpoint, for a caller that keeps the token and validates it again later.
     Background,
@@ -61,7 +61,7 @@ impl RefetchThrottle {
     /// Starts a fetch.
     ///
     /// # Errors
-    /// Another one started within the interval; the time to wait.
+    /// Another fetch started within the interval. The value is the time to wait.
     pub(crate) fn begin(&self, origin: TokenOrigin) -> Result<(), Duration> {
         let last = match origin {
             TokenOrigin::Interactive | TokenOrigin::Background => &self.for_provider_tokens,

@@ -142,7 +142,7 @@ impl Metadata {
     }
 }
 
-/// Whether a member is as good as absent.
+/// Whether a member counts as absent.
 pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -31,7 +31,7 @@ pub(crate) enum Documents {
 #[derive(Default)]
 pub(crate) struct ProviderCache {
     metadata: Arc<Cached<Metadata>>,
-    /// The same, with the members that only the second document has.
+    /// The metadata of [`Documents::Both`].
     whole: Arc<Cached<Metadata>>,
     keys: Cached<KeySet>,
     key_refetches: RefetchThrottle,
@@ -165,7 +165,7 @@ impl ProviderCache {
         Ok(verdict)
     }
 
-    /// Verifies with the keys after the current fetch.
+    /// Waits for a fetch that another caller started, and verifies with its keys.
     async fn verdict_of_others(&self, token: &UnverifiedToken<'_>) -> SignatureVerdict {
         let keys = self.keys.wait_for_fetch().await;
         keys.map_or(SignatureVerdict::NoSuchKey, |keys| keys.verify(token))

@@ -96,8 +96,8 @@ impl RelyingParty {
         now: u64,
     ) -> Result<AuthorizationProbe, ProviderError> {
         let metadata = self.metadata().await?;
-        // A form for the browser would show nothing here, and the provider checks the redirect URI before the
-        // mode. A failed push is what the doctor looks for, so it is required if offered.
+        // Mode `query`: the probe cannot read an answer in a form, and the provider checks the redirect URI first.
+        // `Par::Require`: the doctor must see a failed push, and not continue without it.
         let asking = self
             .with_settings(|settings| {
                 settings.response_mode = ResponseMode::Query;

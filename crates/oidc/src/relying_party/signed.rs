@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl RelyingParty {
-    /// Validates the ID token of a refresh: same user, same provider (OpenID Connect Core 12.2). Claims come
-    /// before the signature, so another user's token is rejected even without keys.
+    /// Validates the ID token of a refresh: same user, same provider (OpenID Connect Core 12.2). It checks claims
+    /// before the signature, so that another user's token is rejected even if the keys are unavailable.
     ///
     /// # Errors
     /// If [`IdTokenError::is_undecided`], there is no verdict: retry with the token later.
@@ -95,7 +95,7 @@ impl RelyingParty {
         origin: TokenOrigin,
     ) -> Result<(), IdTokenError> {
         let auto = match &self.settings.signing_algs {
-            AcceptedAlgorithms::Named(_) => return Ok(()), // parsing has seen to it
+            AcceptedAlgorithms::Named(_) => return Ok(()), // `parse` rejected others
             auto @ AcceptedAlgorithms::Auto => auto,
         };
         let lists = |metadata: &Metadata| auto.shared_with(used.listed(metadata)).contains(&algorithm);

@@ -1,7 +1,7 @@
 //! The accepted signature algorithms of the provider's tokens.
 //!
-//! Invariants: `none` is never accepted. Shared-secret algorithms must be named in the settings. Otherwise a
-//! forged provider could turn the public key into a secret (RFC 8725 section 3.1).
+//! Invariants: `none` is never accepted. Shared-secret algorithms must be named in the settings. Otherwise an
+//! attacker could sign with the provider's public key as the secret (RFC 8725 section 3.1).
 
 use crate::SigningAlgorithm;
 

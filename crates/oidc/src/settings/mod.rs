@@ -72,8 +72,8 @@ pub struct ProviderSettings {
     pub par: Par,
     /// Bound on each HTTP exchange with the provider, body included.
     pub http_timeout: Duration,
-    /// Bound on a refresh grant with its nonce retry, if above `http_timeout`: an answer that arrives after
-    /// the timeout contains a rotated token, which is lost.
+    /// Bound on a refresh grant with its nonce retry, if above `http_timeout`. It is long, because an answer
+    /// after the timeout is lost, and with it the rotated refresh token.
     pub refresh_timeout: Duration,
     /// Tolerance for clocks that differ, in seconds.
     pub clock_tolerance_secs: u64,
@@ -115,8 +115,8 @@ impl ProviderSettings {
         }
     }
 
-    /// Settings for an issuer that only signs tokens. This document names its keys. The endpoints that
-    /// metadata must have are never used.
+    /// Settings for an issuer that only signs tokens. `document` is the URL of its metadata, of which only issuer
+    /// and key set count.
     pub fn of_signer(issuer: impl Into<String>, document: Url) -> Self {
         let issuer = issuer.into();
         let unused = ["authorization_endpoint", "token_endpoint"];

@@ -1,7 +1,7 @@
 //! The forward proxy for requests to the provider, and the hosts that bypass it.
 //!
-//! Invariants: loopback URLs never use a proxy, whose loopback is another one; so http, which is allowed only
-//! on loopback, never does. The proxy's credentials are in no `Debug` output, error or log line.
+//! Invariants: a loopback URL never uses the proxy, which would reach its own loopback. So no plain http goes
+//! through it. The proxy's credentials are in no `Debug` output, error or log line.
 
 use std::fmt;
 use std::sync::Arc;

@@ -13,10 +13,10 @@ use crate::{AcceptedAlgorithms, AccessTokenError, AccessTokenShape, IdTokenError
 pub(crate) const MAX_ACCESS_TOKEN_BYTES: usize = 16 * 1024;
 /// Longest `client_id` in bytes; it goes into logs and headers.
 const MAX_CLIENT_ID_BYTES: usize = 255;
-/// Names of an access token in `token_type` of a response; RFC 7662 section 2.2 has the first two.
+/// Values of `token_type` in a response that mean an access token. RFC 7662 section 2.2 has the first two.
 const TOKEN_TYPES: [&str; 3] = ["Bearer", "DPoP", "access_token"];
 
-/// For reading claims only: checks against the time happen for each request.
+/// A placeholder while claims are read. [`VerifiedAccessToken::check`] compares times for each request.
 const NO_TIME: u64 = 0;
 
 /// Claims that OpenID Connect defines only for ID tokens (Core 2 and 3.3.2.11).

@@ -71,7 +71,7 @@ fn remove_members(value: &mut Value, is_unwanted: &impl Fn(&str) -> bool) {
     }
 }
 
-/// An `iat` older than this is not from a fresh login (behaviour: "nor a day old").
+/// A token with an older `iat` is not from a fresh login.
 const OLDEST_IAT_SECS: u64 = 86_400;
 /// OpenID Connect Core 2: a subject has at most 255 characters.
 const MAX_SUBJECT_BYTES: usize = 255;

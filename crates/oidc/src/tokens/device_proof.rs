@@ -11,7 +11,7 @@ use crate::{AcceptedAlgorithms, SigningAlgorithm};
 
 /// The `typ` of proofs, in full.
 const TYPE: &str = "application/dbsc+jwt";
-/// The algorithms for browsers, which receive these names.
+/// The algorithms that browsers may use. They receive these names at the registration.
 const ALGORITHMS: [SigningAlgorithm; 2] = [SigningAlgorithm::Es256, SigningAlgorithm::Rs256];
 
 /// A valid proof. The caller still has to check the challenge.

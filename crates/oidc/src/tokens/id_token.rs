@@ -24,7 +24,7 @@ pub struct ExpectedIdToken<'a> {
     pub organization: Option<&'a str>,
 }
 
-/// Values that a refresh's ID token must repeat (OpenID Connect Core 12.2). `None` is unknown: all match.
+/// Values that a refresh's ID token must repeat (OpenID Connect Core 12.2). `None` is unknown and not compared.
 #[derive(Clone, Copy)]
 pub struct ExpectedRefreshedIdToken<'a> {
     /// Issuer of the session.
@@ -33,7 +33,7 @@ pub struct ExpectedRefreshedIdToken<'a> {
     pub sub: &'a str,
     /// Nonce of the original authentication.
     pub nonce: Option<&'a str>,
-    /// The access token that came with it, for `at_hash`.
+    /// The access token of the same answer, for `at_hash`.
     pub access_token: &'a str,
 }
 
@@ -110,7 +110,7 @@ impl IdToken {
             return Err(IdTokenError::Nonce);
         }
         access_token_hash(&checks, algorithm, Some(expected.access_token))?;
-        // Providers send the user's latest sign-in in any browser. The session keeps its own time.
+        // Providers send the latest sign-in in any browser, so the caller keeps the session's own `auth_time`.
         let auth_time = checks.instant("auth_time");
         Self::common(&checks, settings, auth_time)
     }

@@ -70,7 +70,7 @@ impl<'a> UnverifiedToken<'a> {
         })
     }
 
-    /// The payload: Before the signature check it may only cause a refusal. `None` if it is not base64url.
+    /// The payload. Before the signature check it may only cause a rejection. `None` if it is not base64url.
     #[must_use]
     pub fn payload(&self) -> Option<Vec<u8>> {
         URL_SAFE_NO_PAD.decode(self.payload).ok()

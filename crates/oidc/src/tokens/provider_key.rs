@@ -54,13 +54,13 @@ impl ProviderKey {
         (n.len() * 8 - zeros >= LEAST_RSA_BITS).then_some(RsaPublicKeyComponents { n, e })
     }
 
-    /// The point in `ring`'s format. Some providers omit leading zeros of a coordinate (RFC 7518 section
-    /// 6.2.1.2), as in one key in 128: without padding, all sign-ins fail until the key changes.
+    /// The point in `ring`'s format. Some providers omit leading zeros of a coordinate (RFC 7518 section 6.2.1.2);
+    /// one key in 128 has some. Without padding, all sign-ins would fail until the key changes.
     fn point(&self, algorithm: SigningAlgorithm) -> Option<Vec<u8>> {
         let (curve, length) = algorithm.elliptic()?;
         let x = self.x.as_deref()?;
         if curve == ED25519 {
-            return bytes(x).filter(|x| x.len() == length); // no number (RFC 8037 section 2)
+            return bytes(x).filter(|x| x.len() == length); // bytes, not a number (RFC 8037 section 2)
         }
         let mut point = vec![UNCOMPRESSED];
         for coordinate in [number(x)?, number(self.y.as_deref()?)?] {
