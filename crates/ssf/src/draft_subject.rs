@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Members of a complex subject (Shared Signals Framework 1.0, section 3.3), which show one without format.
+/// Members of a complex subject (SSF 1.0, section 3.3). They identify a complex subject that has no `format`.
 const COMPLEX_MEMBERS: [&str; 7] = [
     "user",
     "device",
@@ -22,7 +22,7 @@ pub(crate) fn draft_subject(events: Option<&Value>) -> Option<Value> {
     event.get("subject").map(in_final_words)
 }
 
-/// Converts `subject_type` to `format`, with `_` between words; a complex subject gets a format of its own.
+/// Converts `subject_type` to `format`, with `_` between words. A complex subject gets the format `complex`.
 fn in_final_words(subject: &Value) -> Value {
     let Some(members) = subject.as_object() else {
         return subject.clone();

@@ -2,7 +2,7 @@
 //! streams (SSF 1.0 sections 8.1.4.1 and 8.1.5).
 //!
 //! An event of an unknown type is accepted and noted. An event of a known type must have all required
-//! members. Malformed optional members count as absent, so that they keep no session alive.
+//! members. Malformed optional members count as absent: they do not prevent the effect of the event.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::SecurityEventError;
 
 /// Longest type of an event in bytes.
 const MAX_EVENT_TYPE_BYTES: usize = 512;
-/// Most names of one event.
+/// Most members of `events`: names of one event.
 const MAX_EVENTS: usize = 8;
 /// Longest text of an event in bytes.
 const MAX_TEXT_BYTES: usize = 1_024;
@@ -92,7 +92,7 @@ static EVENT_TYPES: [(&str, &str, &[Required]); 24] = [
 pub struct SecurityEvent {
     /// The last part of the type's URI, for logs and metrics; `other` for an unknown type.
     pub name: &'static str,
-    /// The event's name in a policy: `name`, or a finer one if the event can weaken or strengthen a session.
+    /// The event's name in a policy: `name`, or a finer one for some payloads, such as `risk-level-high`.
     pub policy_row: &'static str,
     /// The new values of changed claims; empty for all events but `token-claims-change`.
     pub claims: Map<String, Value>,
@@ -109,15 +109,15 @@ pub struct SecurityEvent {
 /// A change of a stream.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StreamEvent {
-    /// The transmitter verified the stream, with the state of the request for it.
+    /// The transmitter verified the stream. The field is the `state` of the verification request, if any.
     Verified(Option<String>),
     /// The transmitter changed the stream's status: status and reason.
     Updated(String, Option<String>),
 }
 
 impl SecurityEvent {
-    /// Reads the one event. Other names of unknown types are ignored: they may be synonyms (SSF 1.0 section
-    /// 4.2.1). Two known names are two events.
+    /// Reads the one event. Unknown types next to a known one are ignored: they may be synonyms (SSF 1.0 section
+    /// 4.2.1). Two known types are two events.
     ///
     /// # Errors
     /// `events` holds no event or more than one, or the event lacks a required member.
@@ -225,7 +225,7 @@ fn stream_event(name: &str, payload: &Map<String, Value>) -> Result<StreamEvent,
             owned("reason"),
         ));
     }
-    // A malformed state must not pass for a verification without a request.
+    // A malformed `state` must not count as absent: absent means that nobody requested the verification.
     if payload.contains_key("state") {
         Text("state").check(payload)?;
     }

@@ -21,7 +21,7 @@ const MAX_ANSWER_BYTES: usize = 16 * 1024;
 const MAX_CODE_BYTES: usize = 64;
 /// Longest pause a receiver may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(900);
-/// Refusals that an operator can fix on either side: keys, names and credentials. A retry may succeed.
+/// Refusals that an operator of either side can fix: keys, names and credentials. A retry may succeed.
 const FIXABLE: [&str; 5] = [
     "invalid_key",
     "invalid_issuer",
@@ -106,7 +106,7 @@ impl SecurityEventPush {
     /// Sends a token at `now`, in seconds since the Unix epoch.
     ///
     /// # Errors
-    /// The receiver did not accept the event. Unless that [is final](PushError::is_final), send it again.
+    /// The receiver did not accept the event. Unless the error [is final](PushError::is_final), send it again.
     pub async fn send(&self, token: String, now: u64) -> Result<(), PushFailure> {
         let mut request = self
             .client

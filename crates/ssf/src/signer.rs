@@ -1,6 +1,6 @@
 //! Signs security event tokens (RFC 8417, SSF 1.0 section 4).
 //!
-//! The first key of a file signs and all are published, so that one can replace another. Only ES256 and
+//! The first key of a file signs and all are published, so that one can replace another. Keys sign ES256 or
 //! RS256, which every receiver verifies (CAEP Interoperability Profile, section 2.6).
 //!
 //! Deliberately absent: the claims of a token, which the caller writes.

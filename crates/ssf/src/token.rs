@@ -54,8 +54,8 @@ pub(crate) fn parse(raw: &str, drafts: bool) -> Result<UnverifiedToken<'_>, Secu
 }
 
 impl SecurityEventToken {
-    /// Validates the claims of a token of `issuer` for a receiver with one of the names `audiences`. This
-    /// comes before the signature check: an invalid token costs no key fetch. `drafts` also allows tokens of
+    /// Validates the claims of a token of `issuer`; `audiences` are the names of this receiver. Call it before
+    /// the signature check, so that an invalid token costs no key fetch. `drafts` also allows tokens of
     /// drafts of the standard. `now` is in seconds since the Unix epoch.
     ///
     /// # Errors

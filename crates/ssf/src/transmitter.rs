@@ -3,7 +3,7 @@
 //! A transmitter has its own metadata and keys, even if it is also the sign-in provider (SSF 1.0 section 7).
 //! Only issuer and key set are read, so a vendor's odd optional members do no harm.
 //!
-//! Deliberately absent: `critical_subject_members`. A member without a match means all the user's sessions.
+//! Deliberately absent: `critical_subject_members`. With an unmatched member, an event is for all user sessions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
