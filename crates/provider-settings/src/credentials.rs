@@ -39,7 +39,7 @@ fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
             let (cert_file, key_file) = (cert_file?, key_file?);
             let certificate = ("OIDC_CLIENT_CERT_FILE", cert_file.as_path());
             let key = ("OIDC_CLIENT_KEY_FILE", key_file.as_path());
-            // Errors of the client built from them do not name the file.
+            // Checked here, because a later error of the HTTP client would not name the file.
             tls::check_pair(reader, certificate, key)
                 .then_some(ClientAuth::TlsClientAuth { cert_file, key_file })
         }

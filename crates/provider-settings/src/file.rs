@@ -62,7 +62,7 @@ fn default(id: &str, value: Value<'_>, all: &[ConfiguredProvider], selectors: &P
     at.unwrap_or_default()
 }
 
-/// The values of all tables that select a provider, with their kinds.
+/// Values that select a provider (such as its id or a host), of all tables, each with its kind.
 #[derive(Default)]
 struct ProviderSelectors(BTreeSet<(&'static str, String)>);
 

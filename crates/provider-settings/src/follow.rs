@@ -18,7 +18,7 @@ use crate::table::{ONE_PROVIDER, TOPIC};
 /// The files that contain the client's credentials.
 #[derive(Clone, Debug, Default)]
 pub struct CredentialFiles {
-    /// The given settings by their variables: a secret, or its file.
+    /// The given settings by variable. A secret from a file has the file's variable and path.
     given: Vec<(String, Secret<String>)>,
     /// The metric of the certificate, if there is one.
     pub(crate) shown: Option<CertificateGauges>,

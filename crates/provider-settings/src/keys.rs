@@ -2,8 +2,8 @@
 
 use crate::table::{PREFIX, PROVIDER_NAME, TOPIC, is_of_one_provider};
 
-/// The key of a variable that is not a secret: `OIDC_CLIENT_ID` is `client_id`, and `OIDC_PROVIDER_NAME` only
-/// `name`, because it is in the provider's table.
+/// The key of a variable that is not a secret: `OIDC_CLIENT_ID` becomes `client_id`. `OIDC_PROVIDER_NAME` becomes
+/// `name`, because the table is the provider's.
 pub(crate) fn key(name: &str) -> String {
     if name == PROVIDER_NAME {
         return "name".to_owned();

@@ -160,11 +160,11 @@ fn tenants(reader: &mut Reader<'_>, issuer: &str) -> Option<TenantRule> {
     rule
 }
 
-/// Microsoft Graph. An access token that Entra ID issues without a resource reads the user's groups there.
+/// Microsoft Graph, which lists the user's groups for an access token that Entra ID issued without a resource.
 const GRAPH: &str =
     "https://graph.microsoft.com/v1.0/me/transitiveMemberOf/microsoft.graph.group?$select=id&$top=999";
 
-/// The default address of a user's groups. Only Entra ID's tokens go to Microsoft, unless an operator sets it.
+/// The default address of a user's groups: Microsoft Graph for Entra ID, none for other providers.
 fn graph(issuer: &str) -> Option<Url> {
     let is_entra = Url::parse(issuer).is_ok_and(|url| url.host_str() == Some("login.microsoftonline.com"));
     is_entra.then(|| Url::parse(GRAPH).ok()).flatten()

@@ -16,7 +16,7 @@ pub struct ConfiguredProvider {
     pub settings: ProviderSettings,
     /// The files that contain its credentials, to follow their changes.
     pub credential_files: CredentialFiles,
-    /// Hosts that only this provider has, in lower case, with a port if it differs from the base URL's.
+    /// Hosts that only this provider has, in lower case. A port is included if it differs from the base URL's.
     pub hosts: Vec<String>,
     /// The path of its callback, if the file sets one. By default the path contains the id.
     pub callback_path: Option<String>,

@@ -8,7 +8,7 @@ use crate::one::one;
 use crate::table::{PROVIDERS, TOPIC, is_of_one_provider};
 use crate::{ConfiguredProviders, CredentialFiles, file};
 
-/// Reads all `OIDC_…` settings. Records mistakes in the reader and then returns harmless values.
+/// Reads all `OIDC_…` settings. After a mistake, records it in the reader and returns a harmless value.
 pub fn read(reader: &mut Reader<'_>) -> ConfiguredProviders {
     let Some(path) = reader.path(PROVIDERS) else {
         let files = CredentialFiles::read(reader);

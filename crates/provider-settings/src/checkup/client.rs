@@ -62,8 +62,8 @@ pub(super) fn credentials(
     )
 }
 
-/// Whether the provider accepts a sign-in request and answers to our redirect URI. `is_alike` means that it answers
-/// the same for an unregistered address.
+/// Whether the provider accepts a sign-in request and answers to our redirect URI. `is_alike` says whether the
+/// provider gives the same answer for an unregistered address.
 pub(super) fn sign_in_request(
     probe: &Result<AuthorizationProbe, ProviderError>,
     redirect_uri: &str,

@@ -164,8 +164,8 @@ pub async fn try_refresh(party: &RelyingParty, now: u64) -> Check {
     )
 }
 
-/// Whether the provider accepts this client. Some providers check a code before the client, so a made-up refresh
-/// token comes first. Only for a client that may not refresh follows a code, at this redirect URI.
+/// Whether the provider accepts this client. Some providers check a code before the client, so the probe sends a
+/// made-up refresh token first. It sends a made-up code only if the first answer gives no verdict.
 async fn client_verdict(
     party: &RelyingParty,
     redirect_uri: Option<&str>,
@@ -180,7 +180,7 @@ async fn client_verdict(
     }
 }
 
-/// Whether the provider shows the same page for an unregistered address. Then its page proves nothing about ours.
+/// Whether an unregistered address gets the same page. If so, the page does not show whether ours is registered.
 async fn is_answered_alike(
     party: &RelyingParty,
     asked: &Result<AuthorizationProbe, ProviderError>,
@@ -197,7 +197,7 @@ async fn is_answered_alike(
     matches!((asked, other), (Ok(asked), Ok(other)) if *asked == other)
 }
 
-/// The heading above the findings of a provider. In a file of providers, a setting is a key of its table.
+/// The heading above the findings of a provider.
 #[must_use]
 pub fn title(provider: &ConfiguredProvider, listed: bool) -> String {
     let issuer = &provider.settings.issuer;

@@ -6,7 +6,7 @@ use oidc::{Par, ProviderSettings, ResponseMode};
 use super::UserinfoReading;
 use super::document::{DiscoveryDocument, format_list};
 
-/// The requirements of the code flow with PKCE (RFC 7636), by the lists that have to contain them.
+/// The values that the code flow with PKCE (RFC 7636) needs, each with the metadata list that has to contain it.
 const CODE_FLOW: [(&str, &str); 3] = [
     ("response_types_supported", "code"),
     ("grant_types_supported", "authorization_code"),
@@ -35,7 +35,7 @@ pub(super) fn response_mode(document: DiscoveryDocument<'_>, settings: &Provider
         ResponseMode::Query => ("query", "form_post"),
         ResponseMode::FormPost => ("form_post", "query"),
     };
-    // What is not said is this (OpenID Connect Discovery 3).
+    // The default of an absent list (OpenID Connect Discovery 3).
     let listed = document
         .list("response_modes_supported")
         .unwrap_or_else(|| vec!["query", "fragment"]);
@@ -48,7 +48,7 @@ pub(super) fn response_mode(document: DiscoveryDocument<'_>, settings: &Provider
     )
 }
 
-/// Whether both agree on pushed requests (RFC 9126).
+/// Whether provider and settings agree on pushed requests (RFC 9126).
 pub(super) fn pushed_requests(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
     let offered = document.text("pushed_authorization_request_endpoint").is_some();
     let required = document.says("require_pushed_authorization_requests") == Some(true);
@@ -71,7 +71,7 @@ pub(super) fn pushed_requests(document: DiscoveryDocument<'_>, settings: &Provid
     }
 }
 
-/// Whether both agree on signed requests (RFC 9101); `None` if neither uses them.
+/// Whether provider and settings agree on signed requests (RFC 9101); `None` if neither uses them.
 pub(super) fn signed_requests(
     document: DiscoveryDocument<'_>,
     settings: &ProviderSettings,
@@ -85,7 +85,7 @@ pub(super) fn signed_requests(
         });
     };
     let Some(listed) = document.list("request_object_signing_alg_values_supported") else {
-        // What is not said is "no" (OpenID Connect Discovery 3).
+        // An absent member means `false` (OpenID Connect Discovery 3).
         return Some(match document.says("request_parameter_supported") {
             Some(true) => Finding::fits("accepted"),
             _ => Finding::problem(
@@ -98,7 +98,7 @@ pub(super) fn signed_requests(
     Some(signing_key("requests", ours, &listed, "OIDC_CLIENT_KEY_FILE"))
 }
 
-/// Whether the provider accepts signatures by our key. `what` is signed by it, and `setting` names it.
+/// Whether the provider accepts signatures by our key. The key signs `what`; `setting` names the key's file.
 pub(super) fn signing_key(what: &str, ours: &str, listed: &[&str], setting: &str) -> Finding {
     if listed.contains(&ours) {
         return Finding::fits(format!("{what} signed with {ours}"));
@@ -147,7 +147,7 @@ pub(super) fn userinfo(document: DiscoveryDocument<'_>, reading: UserinfoReading
     }
 }
 
-/// Whether the provider reports sign-outs elsewhere (OpenID Connect Back-Channel Logout 1.0).
+/// Whether the provider reports sign-outs that start elsewhere (OpenID Connect Back-Channel Logout 1.0).
 pub(super) fn back_channel_logout(document: DiscoveryDocument<'_>) -> Finding {
     match document.says("backchannel_logout_supported") {
         Some(true) => Finding::fits("offered"),

@@ -118,7 +118,7 @@ pub(super) fn keys(
 pub(super) fn client_authentication(document: DiscoveryDocument<'_>, auth: &ClientAuth) -> Finding {
     let ours = auth.method();
     let listed = document.list("token_endpoint_auth_methods_supported");
-    // What is not said is this (RFC 8414 section 2).
+    // The default of an absent list (RFC 8414 section 2).
     let listed = listed.unwrap_or_else(|| vec!["client_secret_basic"]);
     let is_listed = listed.contains(&ours)
         || ours == "tls_client_auth" && listed.contains(&"self_signed_tls_client_auth");
