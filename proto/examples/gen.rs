@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .file_descriptor_set();
     tonic_prost_build::configure()
         .out_dir(&out)
-        // An answer is moved many times before its final owner stores it.
+        // Boxed, because code moves an answer many times before it is stored.
         .boxed(".session.v1.GetSessionResponse.session")
         .boxed(".session.v1.RollSessionResponse.session")
         .skip_debug(SECRET_BEARING.map(|name| format!(".session.v1.{name}")))
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for file in &mut reflected.file {
         file.source_code_info = None;
     }
-    // Rewriting the same bytes would make Cargo compile every crate that depends on this one.
+    // Write only changed bytes: Cargo would compile every crate that depends on this one again.
     let (file, bytes) = (out.join("descriptors.bin"), reflected.encode_to_vec());
     if std::fs::read(&file).ok().as_deref() != Some(&bytes[..]) {
         std::fs::write(file, bytes)?;

@@ -35,7 +35,7 @@ redact! {
     end_session_request::By,
 }
 
-/// Skipping the generated `Debug` of a message skips those of its enums too.
+/// The generator skips `Debug` for the enums of a skipped message as well.
 impl Debug for v1::begin_sign_in_response::Outcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.write_str(self.as_str_name())

@@ -29,8 +29,8 @@ use crate::v1::{BatchGetSessionsRequest, ErrorReason, GetSessionRequest, GetSess
 /// Most sessions that the service reads in one call.
 const BATCH_MAX: usize = 50;
 
-/// Longest wait of a read for its batch before it is sent separately: many times a batch, a small part of a
-/// deadline.
+/// Longest wait of a read for its batch before it is sent separately. A batch is many times faster, and a
+/// deadline many times longer.
 const BATCH_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// The metadata with the ID of the request that caused a read.
@@ -105,7 +105,7 @@ impl Batcher {
         answer.map(Response::into_inner)
     }
 
-    /// Joins the waiting reads, and sends them if `first` was the call ahead. None without an answer.
+    /// Adds a read to the waiting ones. Dropping `first` sends them. `None` if no answer arrives in time.
     async fn in_batch(
         &self,
         first: Option<InFlight>,
@@ -131,7 +131,7 @@ impl BatcherState {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins the first call of several concurrent reads; none if a call is in flight.
+    /// Marks a call as in flight until the result is dropped. `None` if there is one already.
     fn begin(self: &Arc<Self>) -> Option<InFlight> {
         let is_first = !std::mem::replace(&mut self.queue().in_flight, true);
         is_first.then(|| InFlight(Arc::clone(self)))
@@ -141,7 +141,7 @@ impl BatcherState {
         !self.queue().waiting.is_empty()
     }
 
-    /// Sends the waiting reads, as many as fit into a batch. Without any, the next read is the first again.
+    /// Sends the waiting reads, as many as fit into a batch. If none waits, no call is in flight any more.
     fn send_waiting(self: &Arc<Self>) {
         let mut queue = self.queue();
         queue.waiting.retain(|waiting| !waiting.answer.is_closed());
@@ -200,7 +200,7 @@ async fn send(in_flight: InFlight, batch: Vec<PendingRead>) {
     }
 }
 
-/// The answer for one session; none if it needs a separate read.
+/// The answer for one session; `None` if it needs a separate read.
 fn answer_of(result: BatchResult) -> Option<ReadAnswer> {
     match result.outcome? {
         Outcome::Response(response) => Some(Ok(response)),

@@ -29,7 +29,7 @@ use super::stream_connections::StreamPermit;
 use crate::error;
 use crate::v1::ErrorReason;
 
-/// First attempt included. Three reach all replicas of a usual deployment without adding much load.
+/// Most attempts, the first included. Three reach all replicas of a usual deployment and add little load.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// Larger requests are not sent, because the service rejects them.
@@ -47,7 +47,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Whether a call may be sent a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
-    /// It may, at almost no cost.
+    /// It may, at almost no cost. The client soon asks another replica.
     Soon,
     /// It may: two calls have the effect of one.
     Safe,
@@ -145,14 +145,14 @@ where
             }
         };
         let now = Instant::now();
-        // A caller that waited for a connection would wait for it again.
+        // After a long wait for a connection, a retry would only wait again.
         let waited = matches!(failure, AttemptFailure::Unsent(_)) && now >= begun + FIRST_WORD_MAX;
         let all_lack_key = failure.lacks_key() && pool.another(&without_key).is_none();
         let over = attempt == ATTEMPTS_MAX || now >= until || waited || all_lack_key;
         if over || !failure.may_repeat(repeat) {
             return Err(failure.into());
         }
-        // Another connection or replica is available.
+        // No pause in these two cases: another connection or replica is available.
         if !matches!(failure, AttemptFailure::Gone(_)) && !failure.lacks_key() {
             sleep_until((now + backoff(BACKOFF * attempt)).min(until)).await;
         }
@@ -222,7 +222,7 @@ where
                     Err(_) => _ = at.map(|at| silent.remove(at)),
                 }
             }
-            // An attempt that fails last returns its failure.
+            // Not reached: the branch above returns the failure of the last attempt.
             Ok(None) => return Err(AttemptFailure::Silence),
             Err(_elapsed) => {}
         }
@@ -283,7 +283,7 @@ fn outcome<R>(
             replica.record_success();
             Ok(response)
         }
-        // The next connect decides whether the replica is ejected.
+        // Not recorded as a failure: the next connect decides whether the replica is ejected.
         Ok(Err(status)) if went_before(&status) => Err(AttemptFailure::Gone(status)),
         Ok(Err(status)) if is_transport(&status) => {
             replica.record_failure();
@@ -315,7 +315,7 @@ impl AttemptFailure {
         }
     }
 
-    /// Whether the failure is one of the connection or replica: another replica may answer the call.
+    /// Whether the connection or the replica failed, so that another replica may answer the call.
     fn is_of_the_way(&self) -> bool {
         match self {
             Self::Said(status) => is_transport(status),

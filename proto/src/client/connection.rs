@@ -1,10 +1,10 @@
 //! One connection to a replica, from its creation to its end.
 //!
 //! Invariants
-//! - It is established before any call uses it, and never re-established: no call waits for a replica that is
-//!   stopping or unreachable. A new connection is made while no call waits for it.
-//! - It takes no more calls after the first sign of its end: the end itself, or the replica's GOAWAY (RFC
-//!   9113, section 6.8), which the next call meets. Calls in flight continue.
+//! - A call uses a connection only after it is established, and a connection is never re-established. So no
+//!   call waits for a replica that is stopping or unreachable.
+//! - A connection takes no more calls after it ended, or after a call failed because of the replica's GOAWAY
+//!   (RFC 9113, section 6.8). Calls in flight continue.
 
 use std::io;
 use std::net::SocketAddr;
@@ -94,7 +94,7 @@ impl ReplicaConnection {
             tracing::debug!(%address, error = &error as &dyn std::error::Error, "a replica of the session service cannot be reached");
             unreachable()
         })?;
-        // The kernel of a suspended process and a proxy without its server accept connections too.
+        // The kernel accepts connections for a suspended process, and a proxy does for a server that is down.
         if !state.speaks().await {
             tracing::debug!(%address, "a replica of the session service accepts connections but does not answer");
             return Err(unreachable());

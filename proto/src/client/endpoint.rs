@@ -27,7 +27,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a failed address is ejected, that is skipped while others are available. Each failure doubles it.
 const EJECTION: Duration = Duration::from_secs(1);
 
-/// Most doublings: eight seconds, so that a replica that is back at the same address soon gets calls again.
+/// Most doublings: at most eight seconds, so that a replica that returns to its address soon gets calls.
 const DOUBLINGS_MAX: u32 = 3;
 
 /// Longest wait for a resolution. After that, the name keeps its last addresses.
@@ -37,8 +37,8 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// off. An idle connection is not pinged.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A connection that does not answer a ping for this long is dead, and its calls fail. That is two seconds
-/// after the last byte, so that two attempts fit into a deadline of five.
+/// A connection that does not answer a ping for this long is dead, and its calls fail. With the interval above
+/// that takes two seconds, so two attempts fit into a deadline of five.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// Identifies one address of the service while its name resolves to it.
@@ -182,7 +182,7 @@ pub(super) struct ReplicaEndpoint {
 }
 
 impl ReplicaEndpoint {
-    /// Connects when [`Self::connect`] is called. `None`, with a warning, if the address cannot be used.
+    /// Makes an endpoint without connecting. If the address cannot be used, warns and returns `None`.
     pub(super) fn new(
         target: &ServiceTarget,
         address: SocketAddr,
@@ -214,8 +214,8 @@ impl ReplicaEndpoint {
         last.filter(|connection| !connection.state.is_going_away())
     }
 
-    /// Starts to connect, unless an attempt is running. First ejects a replica that dropped the last
-    /// connection at once.
+    /// Starts to connect, unless an attempt is running. If the last connection ended within a second, ejects the
+    /// replica instead.
     pub(super) fn begin_to_connect(self: &Arc<Self>) {
         let last = self.for_calls.load_full();
         if last.is_some_and(|connection| connection.made.elapsed() < EJECTION) {

@@ -14,8 +14,8 @@
 //! Each method is a separate call, except that `get_session` combines concurrent reads.
 //!
 //! # What is repeated
-//! At most three attempts, within one deadline, with a pause of 10 to 40 ms between them. An answer of the
-//! service is never retried. Failures of the connection and silence are:
+//! At most three attempts, within one deadline, with a pause of 10 to 40 ms between them. The client retries
+//! after silence, failures of the connection, `ERR_DEADLINE_EXCEEDED` and `ERR_UNKNOWN_ENCRYPTION_KEY`:
 //!
 //! | Call | Repeated | Because |
 //! |---|---|---|
@@ -25,8 +25,8 @@
 //! | `create_session` | with a `request_id` | for ten minutes, the service answers with the same session |
 //! | `update_session` | no | it could undo another caller's change |
 //! | `end_session` | yes | idempotent; a retry may return `ended` false and no sign-out hint |
-//! | `end_sessions` | yes | likewise; `ended_count` is what the last attempt ended |
-//! | any | if it was never sent | no connection, no effect |
+//! | `end_sessions` | yes | idempotent; `ended_count` counts only what the last attempt ended |
+//! | any | if no server received it | it had no effect |
 //!
 //! With several replicas, repeatable calls are hedged. After a quarter of a second (reads and rolls) or a
 //! second (others) the client also asks another replica. The first answer counts. A silent replica gets no
@@ -120,7 +120,7 @@ impl SessionClient {
     }
 
     unary!(
-        /// Claims a sign-in, or returns its result. The holder makes it safe to repeat.
+        /// Claims a sign-in, or returns its result. The request names its `holder`, so a repetition is safe.
         "BeginSignIn" begin_sign_in(BeginSignInRequest) -> BeginSignInResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(

@@ -132,9 +132,9 @@ impl Pool {
         (0..known.len()).filter_map(move |step| known.get((first + step) % known.len()).cloned())
     }
 
-    /// The next connected replica in turn that is not ejected. Others start to connect; the call waits for
-    /// them only if no replica is connected. Then it also tries ejected replicas, a little later: one may
-    /// just have come back, while a replica that is stopping may not answer.
+    /// The next connected replica in turn that is not ejected. Replicas without a connection start to connect.
+    /// The call waits for them only if no replica is connected. It then tries ejected replicas as well, a
+    /// little later: an ejected replica may be back, and one that is not ejected may be stopping.
     pub(super) async fn pick(self: &Arc<Self>) -> Result<ReplicaChoice, Status> {
         if self.size() == 0 {
             self.resolve_first().await;
@@ -164,7 +164,7 @@ impl Pool {
         Ok(picked)
     }
 
-    /// Like [`Self::pick`], without those replicas; any replica if there is no other.
+    /// Like [`Self::pick`], but avoids `those` replicas if there is another one.
     pub(super) async fn pick_besides(
         self: &Arc<Self>,
         those: &[Arc<ReplicaEndpoint>],
@@ -175,7 +175,7 @@ impl Pool {
         }
     }
 
-    /// The next replica in turn except those; a connected one if possible.
+    /// The next replica in turn that is not in `than`; a connected one if possible.
     pub(super) fn another(&self, than: &[Arc<ReplicaEndpoint>]) -> Option<Arc<ReplicaEndpoint>> {
         let mut others = self
             .in_turn(self.turn.load(Ordering::Relaxed))

@@ -14,7 +14,7 @@ pub(super) fn timed<Q>(metadata: MetadataMap, message: Q, until: Instant) -> Req
 }
 
 /// The rest of a deadline, rounded up to a millisecond. Equal deadlines give equal `grpc-timeout` headers,
-/// which the connection's header table can hold (RFC 7541, section 2.3.2). The caller waits no longer.
+/// which the connection's header table can hold (RFC 7541, section 2.3.2). The client's own deadline stays exact.
 fn in_whole_ms(left: Duration) -> Duration {
     Duration::from_millis(u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }

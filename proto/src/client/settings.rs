@@ -31,7 +31,7 @@ pub struct ClientSettings {
     pub on_renewal: Option<OnRenewal>,
     /// Adds metadata to every call.
     pub annotate: Option<Annotate>,
-    /// The age of a watch's state at which it is lost. The client requests three heartbeats in that time.
+    /// The age of a watch's state at which the watch is lost. The client requests three heartbeats in that time.
     pub watch_silence: Duration,
     /// Turns names into addresses.
     pub resolver: Arc<dyn Resolve>,

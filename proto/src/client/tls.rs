@@ -25,8 +25,8 @@ impl ClientTls {
         }
     }
 
-    /// The same from files. The client reads them again whenever it resolves names, and uses the new content
-    /// for later connections. It logs a warning about unusable content and ignores it.
+    /// Like [`Self::from_pem`], from files. The client reads them again whenever it resolves names, and uses
+    /// new content for later connections. It logs a warning about unusable content and ignores it.
     ///
     /// # Errors
     /// A file cannot be read; the message names it.

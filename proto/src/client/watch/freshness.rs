@@ -12,13 +12,13 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::v1::{FollowSessionsRequest, WatchSessionsRequest};
 
-/// Questions per greatest age: two of three may be lost.
+/// Questions sent within the greatest age: two of three answers may be late.
 const QUESTIONS: u32 = 3;
 
-/// Most questions in flight. More would mean that nothing arrives for longer than a stream may be silent.
+/// Most questions that wait to be sent. More would mean that the stream is blocked longer than it may be silent.
 const IN_FLIGHT_MAX: usize = 8;
 
-/// A late stream is current again when its state is younger than this part of the greatest age (hysteresis).
+/// A late stream is current again when its state is younger than the greatest age divided by this (hysteresis).
 const TRUSTED_AGAIN_PARTS: u32 = 2;
 
 /// The freshness of one stream.
@@ -32,7 +32,7 @@ pub(super) struct Freshness {
     pub(super) question_at: Instant,
     /// When anything last arrived.
     arrived: Instant,
-    /// Everything before this moment was delivered; none if that is too long ago.
+    /// Everything before this moment was delivered; `None` if that is too long ago.
     current: Option<Instant>,
 }
 
@@ -57,7 +57,7 @@ impl Freshness {
         (freshness, ReceiverStream::new(sent))
     }
 
-    /// Sends a question, unless too many are in flight because no answer arrives.
+    /// Sends a question, unless too many wait to be sent.
     pub(super) fn send_question(&mut self, watch: Option<WatchSessionsRequest>) {
         let now = Instant::now();
         self.question_at = now + self.oldest / QUESTIONS;
@@ -95,7 +95,7 @@ impl Freshness {
         self.arrived + self.oldest
     }
 
-    /// When the state becomes too old unless a newer one arrives; none if it already is.
+    /// When the state becomes too old unless a newer one arrives; `None` if it already is.
     pub(super) fn late_at(&self) -> Option<Instant> {
         self.current.map(|current| current + self.oldest)
     }

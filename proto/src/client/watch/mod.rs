@@ -3,7 +3,7 @@
 //! Invariants
 //! - Between two `Connected` without a `Missed`, every event of the watched sessions was delivered.
 //! - A stream is lost if it is silent for `ClientSettings::watch_silence`, even if its connection looks open.
-//!   The same holds for an older state, even if bytes arrive.
+//!   It is also lost if its state is older than that, even if bytes arrive.
 //! - There is no buffer for a slow consumer: the service sends only as fast as the consumer reads.
 
 mod each;

@@ -42,7 +42,7 @@ struct OpenWatch {
 
 struct ReplicaWatch {
     pool: Arc<Pool>,
-    /// The replica to watch. None means any replica, another one for each attempt.
+    /// The replica to watch. `None` means any replica, the next one in turn for each attempt.
     only: Option<EndpointId>,
     /// The request; every event updates its resume token.
     request: WatchSessionsRequest,
@@ -52,11 +52,11 @@ struct ReplicaWatch {
     was_open: bool,
     /// Attempts in a row that brought nothing.
     attempts: u32,
-    /// The last delivered reason of the loss; none while connected.
+    /// The reason of the last delivered `Lost`; `None` while connected.
     lost: Option<ErrorReason>,
 }
 
-/// Watches on the given replica, or else on any one that is reachable.
+/// Watches on the given replica, or on any reachable one if none is given.
 pub(in crate::client) fn watch(
     pool: Arc<Pool>,
     only: Option<EndpointId>,
