@@ -1,4 +1,4 @@
-//! The wall clock as a value, so that tests own the time.
+//! The wall clock as a value, so that tests can set the time.
 //!
 //! Deliberately absent: timers and sleeping (tokio's).
 

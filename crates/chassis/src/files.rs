@@ -17,8 +17,8 @@ pub const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The size limit of files. Settings, key rings and certificate chains are far below 1 MiB.
 pub(crate) const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Watches several files as one value, every `every`, and calls `on_change` with their contents, first at
-/// once. Needs a tokio runtime; ends with it, or when the handle is aborted.
+/// Reads the files at once and then every `every`. Calls `on_change` with the contents of all of them, at first
+/// and after each change. Needs a tokio runtime; ends with it, or when the handle is aborted.
 pub fn watch<F>(every: Duration, paths: Vec<PathBuf>, mut on_change: F) -> JoinHandle<()>
 where
     F: FnMut(&[Vec<u8>]) + Send + 'static,

@@ -22,7 +22,7 @@ const CHECK_WIDTH: usize = 24;
 pub enum CheckResult {
     /// As expected.
     Fits,
-    /// For the operator's information, or to register somewhere; neither right nor wrong.
+    /// A fact for the operator, such as a value to register at the provider; neither right nor wrong.
     Information,
     /// Could not be checked; there is no sign of a problem.
     Unknown,

@@ -60,7 +60,7 @@ impl LogSettings {
 }
 
 /// Starts writing the records of `service` to `queue` and spans to `traces`, if set. Audit records go to
-/// `audit` as JSON, else to `queue`, unless `drops_audit`. Later calls have no effect.
+/// `audit`, or to `queue` without one; `drops_audit` drops them. Later calls have no effect.
 pub(crate) fn init(
     service: &'static str,
     settings: &LogSettings,

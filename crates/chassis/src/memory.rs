@@ -23,8 +23,8 @@ pub struct Memory {
 
 /// The smallest of the machine's memory and the limits of its control groups; `None` if neither can be read.
 ///
-/// Limits of enclosing groups count as well. A container with control groups of version 2 cannot see the
-/// groups outside, so those do not count.
+/// Limits of enclosing groups count as well. Exception: in a container with control groups of version 2, the
+/// process cannot read the groups outside of the container.
 #[must_use]
 pub fn available() -> Option<Memory> {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -45,8 +45,8 @@ fn machine(text: &str) -> Option<Memory> {
     })
 }
 
-/// Turns off huge pages for this process. Few of the 2 MiB pages are used fully, and the memory of a service
-/// doubles (docs/decisions/workers.md). No effect on systems without them.
+/// Turns off huge pages for this process. With them, most pages of 2 MiB are only partly used, and a service
+/// needs twice the memory (docs/decisions/workers.md). No effect on systems without them.
 pub(crate) fn refuse_huge_pages() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);

@@ -1,12 +1,12 @@
 //! A panic ends the process, except in libraries that are known to panic over damaged input.
 //!
-//! A task that panicked leaves locks and queues without an owner. A restart by the supervisor serves users
-//! better than half a process.
+//! A task that panicked leaves locks and queues without an owner. A restart by the supervisor is better for
+//! users than a process in which parts no longer run.
 
 use std::panic;
 use std::thread::{self, Builder};
 
-/// The name of threads whose panics [`catch`] returns.
+/// The name of threads that [`catch`] starts. Their panics do not end the process.
 const CAUGHT: &str = "caught";
 
 /// The work panicked; the message is on standard error.

@@ -104,8 +104,8 @@ fn unrecorded() -> Context {
     ))
 }
 
-/// The headers that let a call continue the current span; empty without traces. A call outside of any
-/// request, such as a health probe, asks its server not to record either.
+/// The headers that let a call continue the current span; empty without traces. For a call outside of any
+/// request, such as a health probe, they ask the server not to record a trace.
 #[must_use]
 pub fn outgoing() -> HeaderMap {
     let mut context = tracing::Span::current().context();

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 pub enum Weight {
     /// Not ready while unmet.
     Required,
-    /// Not ready until it was met once; afterwards reported only.
+    /// Not ready until the condition was met once. Afterwards it is only reported.
     Once,
     /// Reported only.
     Informative,
@@ -149,7 +149,7 @@ impl Condition {
         self.set(true, Cow::Borrowed(""));
     }
 
-    /// Sets the condition to unmet, with the reason in our own words.
+    /// Sets the condition to unmet. The reason must not contain a peer's text.
     pub fn unmet(&self, detail: impl Into<Cow<'static, str>>) {
         self.set(false, detail.into());
     }

@@ -24,9 +24,9 @@ const BLOCKING_GRACE: Duration = Duration::from_secs(1);
 /// flood of file requests would start hundreds of them, too much memory for a small container.
 const BLOCKING_MAX: usize = 32;
 
-/// Each worker has a timer with this period. A timer set before a runtime's next wake-up wakes it at once,
-/// with a system call, and call deadlines are such timers. With this one, no deadline is the earliest. The
-/// period is shorter than the deadlines, and long enough to cost nothing at rest.
+/// Each worker has a timer with this period. Without it, each call deadline would be the runtime's earliest
+/// timer. Setting an earliest timer costs a system call that wakes the runtime. The period is shorter than call
+/// deadlines, and long enough to cost nothing at rest.
 const TICK: Duration = Duration::from_millis(250);
 
 /// What a running service receives.

@@ -16,7 +16,7 @@ use ring::hmac;
 use crate::audit;
 use crate::files;
 
-/// The HMAC key for comparisons: hashes do not reveal where two texts differ.
+/// The HMAC key for comparisons. Comparing hashes does not reveal where two texts differ.
 const COMPARED: &[u8] = b"vestibule compared secrets v1";
 
 /// A value that logs and errors never show.
@@ -92,8 +92,8 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         self.0.store(Arc::new(value));
     }
 
-    /// Keeps the value in step with a file, checked every `every`; follows symbolic links. If `parse` refuses
-    /// new content, the old value stays, and a warning names `setting`. Needs a tokio runtime; ends with it.
+    /// Replaces the value when the file changes; checks it every `every` and follows symbolic links. If `parse`
+    /// rejects new content, the old value stays, and a warning names `setting`. Needs a tokio runtime; ends with it.
     pub fn follow<E, P>(&self, every: Duration, setting: &'static str, path: &Path, mut parse: P)
     where
         E: Into<Box<dyn std::error::Error>>,
@@ -101,7 +101,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
     {
         let value = self.clone();
         let path: PathBuf = path.to_owned();
-        // The first look counts as a change: none is missed between reading the settings and this call.
+        // The first read counts as a change, so a change between reading the settings and this call is not lost.
         files::watch(every, vec![path.clone()], move |contents| {
             let content = contents.first().map(Vec::as_slice).unwrap_or_default();
             let text = std::str::from_utf8(content).map_err(|_| NotText.into());

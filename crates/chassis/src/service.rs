@@ -34,7 +34,7 @@ const EXIT_FAILURE: u8 = 1;
 /// Time for a service after its listeners have drained, within the 30 s that Kubernetes grants by default.
 const DRAIN_MARGIN: Duration = Duration::from_secs(2);
 
-/// Bound on the wait for the last log records: a stopped reader does not start again.
+/// Bound on the wait for the last log records: a reader of the log that has stopped will not continue.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The settings of every program.
@@ -278,7 +278,7 @@ fn read_process(service: &'static Service, reader: &mut Reader<'_>) -> Process {
     }
 }
 
-/// On SIGTERM or SIGINT: turns readiness off, waits, then stops new work. Process 1 has no default actions.
+/// On SIGTERM or SIGINT: turns readiness off, waits, then stops new work. Process 1 would ignore both without this.
 fn drain_on_signal(runtime: &Runtime, delay: Duration) -> std::io::Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     // Programs that rotate files send SIGHUP. Its default action would end the process.
@@ -288,7 +288,7 @@ fn drain_on_signal(runtime: &Runtime, delay: Duration) -> std::io::Result<()> {
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
         tracing::info!("stopping: work in flight finishes");
         readiness.drain();
-        // A second signal stops at once.
+        // A second signal ends the wait early.
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
             _ = terminate.recv() => {}

@@ -1,7 +1,7 @@
 //! TLS for our own listeners: PEM files, read again when they change.
 //!
-//! New connections use the new certificate; files that cannot be used leave the old one in place. A client
-//! certificate must stay acceptable for as long as its connection lasts. Connections are checked again when
+//! New connections use the new certificate. If the new files cannot be used, the old certificate stays. A client
+//! certificate must stay acceptable for as long as its connection lasts. So the listener checks it again when
 //! files change, and regularly because certificates expire.
 
 mod fault;
@@ -30,8 +30,8 @@ use crate::audit;
 use crate::files;
 use crate::secret::Reloading;
 
-/// Interval for checking a connection's certificate again: an expired one is accepted for at most this much
-/// longer. A check takes about a tenth of a millisecond.
+/// Interval for checking a connection's certificate again. After it expires, the connection lasts at most this
+/// much longer. A check takes about a tenth of a millisecond.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The files of a TLS listener.

@@ -37,7 +37,7 @@ pub(crate) fn wants_json(arguments: &ArgMatches) -> bool {
     below || matches!(arguments.try_get_one::<bool>(JSON), Ok(Some(true)))
 }
 
-/// Whether arguments that could not be parsed ask a command for JSON.
+/// Whether the arguments seem to ask a command for JSON, although they could not be parsed.
 pub(crate) fn seem_to_want_json(arguments: impl IntoIterator<Item = OsString>, tools: &[&dyn Tool]) -> bool {
     let arguments: Vec<OsString> = arguments
         .into_iter()

@@ -20,7 +20,7 @@ pub(crate) use self::collector::CollectorSettings;
 /// The target of spans, for filters.
 pub const TARGET: &str = "otel::tracing";
 
-/// Whether spans are recorded. If not, code need not describe them.
+/// Whether spans are recorded. If not, callers can skip work for their attributes.
 #[must_use]
 pub fn are_recorded() -> bool {
     tracing::enabled!(target: TARGET, tracing::Level::TRACE)

@@ -3,7 +3,7 @@
 //! A record is a tracing event of the target [`TARGET`], made in one place ([`AuditRecord::write`]).
 //! [`crate::logs`] writes it to the stream of `AUDIT_LOG` ([`crate::audit_log`]).
 //!
-//! Invariant: a record holds no token, session ID, code, cookie or claim. It names a user by issuer, subject.
+//! Invariant: a record holds no token, session ID, code, cookie or claim. It names a user by issuer and subject.
 //!
 //! The schema with its version: [`schema`], and `docs/audit-log.md` for people.
 

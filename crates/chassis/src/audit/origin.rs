@@ -1,7 +1,7 @@
 //! The request that an audit record refers to: its ID and its caller.
 //!
-//! The value travels with the task that answers the request, so every record written by the task names both.
-//! A task spawned on the way inherits it through [`carried`].
+//! [`Origin`] belongs to the task that answers the request, so each record of the task names request and caller.
+//! A task that this task spawns receives it through [`carried`].
 
 use std::fmt;
 use std::sync::Arc;

@@ -83,13 +83,13 @@ pub struct AuditRecord<'a> {
     pub ended_count: Option<u32>,
     /// The release of the process.
     pub version: Option<&'a str>,
-    /// Number of repetitions or lost records that this record stands for; default 1.
+    /// Number of events that this record stands for: repeated or lost ones. The default is 1.
     pub count: Option<u64>,
     /// The setting that was reloaded.
     pub setting: Option<&'a str>,
     /// The file that was read.
     pub path: Option<&'a str>,
-    /// The header that the application does not receive; `header.claim` if its assertion only lacks a claim.
+    /// The header that the application does not receive. `header.claim` means that only this claim is missing.
     pub header: Option<&'a str>,
     /// The duration in microseconds.
     pub duration_us: Option<u64>,

@@ -13,7 +13,7 @@ use super::{AuditRecord, Event, Outcome};
 use crate::clock::Clock;
 use crate::findings::chain;
 
-/// How long repetitions are only counted. It is short enough that an operator sees an attack while it lasts.
+/// Repetitions are counted for this long, then written. It is short, so that operators see an attack while it lasts.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Bound on records in the table. At one record a minute each, this is less than a megabyte a minute.
@@ -59,7 +59,7 @@ impl Key {
         }
     }
 
-    /// The part of the key that records of other people share.
+    /// The key for a full table: without user, session, client address and error.
     fn shared(self) -> Self {
         Self {
             own: Default::default(),
@@ -114,7 +114,7 @@ impl std::fmt::Debug for RepeatedRecords {
 }
 
 impl RepeatedRecords {
-    /// Starts the task that writes repetitions once a minute, until this is dropped. Needs a tokio runtime.
+    /// Starts the task that writes repetitions once a minute, until the result is dropped. Needs a tokio runtime.
     pub fn start(clock: Arc<dyn Clock>) -> Arc<Self> {
         let records = Arc::new(Self::new(clock));
         tokio::spawn(follow(Arc::downgrade(&records)));

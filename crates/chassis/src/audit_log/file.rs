@@ -15,7 +15,7 @@ use prometheus::{IntCounter, Registry};
 
 use crate::readiness::{Condition, Readiness, Weight};
 
-/// The file mode. The group may read, so that a log collector in this group can.
+/// The file mode. The group may read, so that a log collector can be in this group.
 const MODE: u32 = 0o640;
 
 /// The longest wait between a write and its sync. A power failure loses at most the records of this time.
@@ -144,8 +144,8 @@ impl AuditFile {
 }
 
 impl Write for AuditFile {
-    /// Writes all lines; blocks until it succeeds. If the file was moved when a write fails, continues in a new
-    /// file, and repeats an interrupted line there from its start.
+    /// Writes all lines; blocks until it succeeds. If a write fails and the file was moved, it continues in a new
+    /// file. There it repeats an interrupted line from its start.
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         let mut written = 0;
         while let Some(rest) = lines.get(written..).filter(|rest| !rest.is_empty()) {

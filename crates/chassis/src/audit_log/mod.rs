@@ -1,7 +1,7 @@
 //! The audit log: where audit records go.
 //!
-//! With `AUDIT_LOG=stdout` records are lines among the log records. With a path a [`crate::logs::LogQueue`]
-//! of their own writes them to a file ([`AuditFile`]).
+//! With `AUDIT_LOG=stdout`, audit records are lines among the log records. With a path, a separate
+//! [`crate::logs::LogQueue`] writes them to a file ([`AuditFile`]).
 //!
 //! Invariants
 //! - No request waits for a record. If the queue is full, the record is dropped and counted (`audit.loss`).

@@ -1,4 +1,4 @@
-//! The queue of log records. A thread of its own writes it.
+//! The queue of log records. A separate thread writes them.
 //!
 //! Invariants: code that logs never waits for the reader of the log. The queue is bounded; dropped records
 //! are counted, and reported once there is capacity again. The number of records a second is bounded
@@ -18,7 +18,7 @@ use crate::audit::{self, AuditRecord, Event, Outcome};
 /// Bytes that may wait: about ten thousand records, which a service under full load writes within a second.
 const CAPACITY: usize = 4 * 1024 * 1024;
 
-/// Bytes of it that only warnings and audit records may use, so that a flood of others drops none of them.
+/// Bytes of [`CAPACITY`] that only warnings and audit records may use: a flood of other records drops none of them.
 const RESERVED: usize = 1024 * 1024;
 
 /// The target of the queue's own records.
@@ -225,7 +225,7 @@ impl SharedQueue {
     }
 }
 
-/// Turns a record of the plain format, which arrives in one piece, into one line.
+/// Turns a record of the plain format into one line. Each record arrives in one piece.
 pub(crate) struct RecordWriter<'a> {
     shared: &'a SharedQueue,
     class: Class,

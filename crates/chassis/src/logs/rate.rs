@@ -5,14 +5,14 @@
 
 use std::time::{Duration, Instant};
 
-/// Records of each class in a second. The kubelet checks log sizes every 10 s and rotates at 10 MiB by
-/// default; 1,000 records of 1 KiB, three times the usual size, stay below that.
+/// Most records of a class in a second. The kubelet checks log sizes every 10 s and rotates at 10 MiB by
+/// default. With 1 KiB a record, three times the usual size, 10 s of records stay below that.
 pub(super) const RECORDS_PER_SECOND: u32 = 1_000;
 
 /// The period of the bound.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// The class of a record; each has its own bound.
+/// The class of a record. The first two classes have separate bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// Access records and other information.
@@ -21,7 +21,7 @@ pub(super) enum Class {
     Important,
     /// Audit records: no bound.
     Audit,
-    /// Records of the queue itself: no bound.
+    /// Records of the log queue itself: no bound.
     Own,
 }
 

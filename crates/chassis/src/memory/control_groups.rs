@@ -26,7 +26,7 @@ pub(super) fn limits(groups: &str, root: &Path) -> Vec<Memory> {
     limits.collect()
 }
 
-/// The folder of a group. In a container the path may be the one outside, and the group itself at the top.
+/// The folder of a group. In a container, the path may be that of the host. Then the group is the top folder.
 fn folder(top: &Path, path: &str) -> PathBuf {
     let folder = top.join(path.trim_start_matches('/'));
     match folder.is_dir() && !path.contains("..") {

@@ -6,7 +6,7 @@ use prometheus::{IntCounterVec, Opts, Registry};
 pub(crate) mod listener {
     /// All connections were busy: new clients had to wait.
     pub(crate) const CONNECTIONS: &str = "connections";
-    /// A client had its share of connections, all of them busy: the new one was closed.
+    /// A client was at its limit of connections, all of them busy: its new connection was closed.
     pub(crate) const CONNECTIONS_OF_CLIENT: &str = "connections_of_client";
     /// A connection held more than its share of bytes for requests and answers: the request was refused.
     pub(crate) const WAITING_BYTES: &str = "waiting_bytes";
@@ -19,7 +19,7 @@ pub(crate) mod listener {
 pub struct LimitHits(IntCounterVec);
 
 impl LimitHits {
-    /// Registers the metric with a listener's and the program's limits, all at 0: a rate sees the first hit.
+    /// Registers the metric with all limits of listener and program at 0, so that a rate includes the first hit.
     ///
     /// # Errors
     /// It is registered already.

@@ -1,4 +1,4 @@
-//! A key ring: every key verifies and opens, one of them signs and seals.
+//! A key ring: all keys verify signatures and open sealed values; one of them signs and seals.
 //!
 //! Replicas receive a changed file at different times. A new key from a file therefore waits before it signs,
 //! until every replica has it. A key that was in the ring when the process started signs at once.
@@ -7,7 +7,7 @@
 /// changed Secret to every pod within 60 to 90 s. A replica reads its files every 5 s.
 pub const NEW_KEY_WAIT_MS: u64 = 120_000;
 
-/// Keys in the order of their list. The first of those that have waited signs.
+/// Keys in the order of their list. The first key whose wait is over signs.
 #[derive(Clone, Debug)]
 pub struct Ring<K>(Vec<Member<K>>);
 
@@ -27,7 +27,7 @@ impl<K> Ring<K> {
         Self(members.collect())
     }
 
-    /// The ring after its file changed, at `now_ms` of the monotonic clock. Known keys keep their time.
+    /// The ring after its file changed, at `now_ms` of the monotonic clock. The wait of known keys does not restart.
     #[must_use]
     pub fn replaced_by(&self, new: Self, is_same: impl Fn(&K, &K) -> bool, now_ms: u64) -> Self {
         let members = new.0.into_iter().map(|Member { key, .. }| {
@@ -47,7 +47,7 @@ impl<K> Ring<K> {
         Some((place, &self.0.get(place)?.key))
     }
 
-    /// All keys, which verify and open.
+    /// All keys. Each of them verifies and opens.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.0.iter().map(|member| &member.key)
     }

@@ -16,7 +16,7 @@ use super::streams::AnswerProgress;
 /// Larger pieces are sent in parts, so that a slow client's progress is visible.
 const PIECE: usize = 16 * 1024;
 
-/// If a connection is over its share, an answer ends when the socket accepts no bytes for this long.
+/// If a connection is over its share, an answer is cut off when the socket accepts no bytes for this long.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// How often a waiting answer checks for room.
@@ -27,7 +27,7 @@ pub(super) struct AdmittedRequest {
     pub(super) budget: ByteBudget,
     /// The request's own bytes, if they are counted here.
     pub(super) bytes: Option<BytesPermit>,
-    /// Whether to end answers of a connection over its share.
+    /// Whether to cut off answers when their connection is over its share.
     pub(super) ends_over_share: bool,
     pub(super) busy: Busy,
 }
@@ -48,7 +48,7 @@ pub(super) struct AnswerBody {
 /// A piece that waits for room in its connection's share.
 struct Waiting {
     next_look: Pin<Box<Sleep>>,
-    /// Bytes the socket had accepted when it last accepted any, and the time of that.
+    /// All bytes that the socket has accepted, and when this number last grew.
     sent: u64,
     since: Instant,
 }
@@ -102,8 +102,8 @@ impl AnswerBody {
         }
     }
 
-    /// The next part of the rest: all of it over HTTP/1.1. Over HTTP/2 the very last byte comes alone: the
-    /// server asks for it only when all before may be sent, so it holds one byte when this body is done.
+    /// The next part of the rest: all of it over HTTP/1.1. Over HTTP/2 the last byte is a part of its own. The
+    /// server requests it only when all earlier bytes may be sent, so only this byte can stall unnoticed.
     fn part(&mut self) -> Frame<Bytes> {
         let left = self.rest.len();
         let length = match left {

@@ -3,17 +3,17 @@
 //! An HTTP/2 client may send a thousand requests on one connection and read no answer. So waiting bytes are
 //! counted, for each connection and in total. If a connection is over its share, its next requests are
 //! refused until its client reads. A connection may hold as much as is left free (the dynamic threshold of
-//! Choudhury and Hahne, IEEE/ACM Transactions on Networking 6, 1998): one that reads nothing gets half, two a
-//! third each. The first kilobytes are free. Bytes count until the socket accepts them.
+//! Choudhury and Hahne, IEEE/ACM Transactions on Networking 6, 1998). A single client that reads nothing gets
+//! half, two get a third each. The first kilobytes do not count. Bytes count until the socket accepts them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes each connection may hold outside of the total: a request and a piece of its answer. Clients that
-/// read their answers never compete for the total. Part of the estimate for a connection (`limits`).
+/// read their answers never compete for the total. `memory_share` counts them for each connection.
 pub(super) const UNCOUNTED_BYTES: usize = 32 * 1024;
 
-/// The bytes that all connections of a listener hold together beyond that.
+/// Bytes that all connections of a listener hold together, without the [`UNCOUNTED_BYTES`] of each.
 #[derive(Debug)]
 pub(super) struct TotalBudget {
     bytes: usize,
@@ -96,7 +96,7 @@ impl ByteBudget {
         }
     }
 
-    /// Releases the bytes handed over: the socket has accepted all of them.
+    /// Releases the bytes of [`BytesPermit::hand_over`], after the socket has accepted all of them.
     pub(super) fn release_sent(&self) {
         if let Some(connection) = &self.0 {
             connection.release(connection.unsent.swap(0, Ordering::Relaxed));

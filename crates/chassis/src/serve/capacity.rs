@@ -1,7 +1,7 @@
 //! Bounds a listener's connections. A full listener evicts those idle for the longest, to accept new ones.
 //!
-//! The same holds for a client at its own limit. Invariants: a connection with a request in flight is never
-//! evicted; a connection, or its WebSocket, counts until its socket is closed.
+//! For a client at its own limit, it evicts connections of this client. Invariants: a connection with a request
+//! in flight is never evicted; a connection, or its WebSocket, counts until its socket is closed.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -106,8 +106,8 @@ impl Capacity {
 }
 
 impl OpenConnections {
-    /// Ends the connections idle for the longest, among those that `among` selects and `limit` bounds.
-    /// Returns whether one was idle. The search visits all connections, so it evicts several at once.
+    /// Ends the connections idle for the longest, among those that `among` selects. Returns whether one was
+    /// idle. The search visits all connections, so it evicts several at once: a fraction of their `limit`.
     fn evict(&mut self, limit: usize, among: impl Fn(&OpenConnection) -> bool) -> bool {
         let idle = self.by_id.iter().filter(|(_, connection)| among(connection));
         let mut idle: Vec<_> = idle

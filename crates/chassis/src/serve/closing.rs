@@ -1,8 +1,8 @@
 //! Ends a listener without losing clients.
 //!
 //! Closing a listener resets the connections in its queue, and those whose handshake ends a moment later. So
-//! new handshakes are dropped first; those in progress complete and are served. A client whose SYN was
-//! dropped retries a second later and is refused. It sent no request, so it may use another address.
+//! the kernel drops new handshakes first; those in progress complete and are served. A client whose SYN was
+//! dropped retries a second later and is refused. It has sent no request, so it can try another address.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout_at};
 
-/// Handshakes end within a round trip: across a continent this is one, to a nearby balancer many.
+/// Handshakes end within a round trip. This time is one round trip across a continent.
 const HANDSHAKES: Duration = Duration::from_millis(100);
 
 /// Passes the last connections of a listener to `serve`, then closes the listener.

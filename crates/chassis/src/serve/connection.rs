@@ -45,7 +45,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Time to end an idle connection properly.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A TLS handshake takes two round trips.
+/// A TLS handshake takes at most two round trips.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Bound on streams that a peer opens and resets before they are accepted (rapid-reset attack).
@@ -64,7 +64,7 @@ const DISBELIEVED_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a closing connection waits for its first request: a few round trips after connecting.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// If no bytes moved for this long, no request is in transit: a busy client would have sent one by now.
+/// If no bytes move for this long, the server assumes that no request is in transit and closes the connection.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Bytes of an HTTP/2 stream's answer that are buffered before the socket accepts them.
@@ -81,7 +81,7 @@ pub(super) struct AcceptedConnection {
     pub(super) progress: ConnectionProgress,
     pub(super) budget: ByteBudget,
     pub(super) limits: Arc<Limits>,
-    /// Counts it among the connections, and among those a stopping listener waits for.
+    /// Counts the connection for the limits, and for the stop, which waits for open connections.
     pub(super) permit: Option<(ConnectionPermit, TaskTrackerToken)>,
 }
 
@@ -269,8 +269,8 @@ impl<S: Send + 'static> ServedConnection<S> {
     }
 }
 
-/// The router's answer, over an HTTP/2 stream or the whole connection, which may be upgraded. Over HTTP/1.1
-/// the answer says whether it is the last one; over HTTP/2 the connection does.
+/// The router's answer. With a `stream` the request came over HTTP/2. Over HTTP/1.1 the connection may be
+/// upgraded, and the last answer says `connection: close`; HTTP/2 uses GOAWAY instead.
 async fn answer<S>(
     request: hyper::Request<Incoming>,
     mut router: Router,
@@ -322,8 +322,8 @@ fn list_bytes(headers: &HeaderMap) -> usize {
         .sum()
 }
 
-/// Broken connections are not logged: requests have records of their own. If we end a connection while its
-/// client may be sending, it is closed in stages.
+/// Does not log broken connections: requests have records of their own. If the server ends a connection while
+/// its client may be sending, it closes the connection in stages (`lingering`).
 async fn end<S>(
     served: Result<(), Box<dyn std::error::Error + Send + Sync>>,
     stream: ConnectionIo<S>,

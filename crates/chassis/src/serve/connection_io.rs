@@ -28,9 +28,9 @@ struct Io<S> {
     stream: S,
     progress: ConnectionProgress,
     budget: ByteBudget,
-    /// Whether the socket refused bytes in this turn.
+    /// Whether the socket refused bytes in the current poll.
     is_blocked: bool,
-    /// While the stream is open, its connection counts, and so do the bytes of a request that upgraded it.
+    /// Both permits last while the stream is open: the connection's, and that of a request that upgraded it.
     _permit: Option<(ConnectionPermit, TaskTrackerToken)>,
     upgraded: Option<BytesPermit>,
 }
@@ -64,7 +64,7 @@ impl<S> ConnectionIo<S> {
 }
 
 impl<S> ConnectionIo<S> {
-    /// Drives a connection over this stream. Its bytes count as sent after a turn without a refusing socket.
+    /// Drives a connection over this stream. If the socket accepts all bytes of a poll, the budget releases them.
     pub(super) async fn drive<F, E>(&self, mut connection: Pin<&mut F>) -> Result<(), E>
     where
         F: Future<Output = Result<(), E>>,

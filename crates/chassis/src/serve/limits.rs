@@ -15,7 +15,7 @@ use crate::readiness::Condition;
 /// HTTP/2 streams of a connection between services: one connection carries all calls of a caller.
 const CALLS_MAX: u32 = 1_024;
 
-/// The same for callers that open further connections if necessary, as Envoy does.
+/// HTTP/2 streams of a connection from a caller that opens more connections if necessary, as Envoy does.
 const SIDE_CALLS_MAX: u32 = 128;
 
 /// Default limit of all headers of a request, in bytes: several cookies of 4 KiB, and 48 KiB for the rest.
@@ -30,7 +30,7 @@ const PROBES_MAX: u32 = 16;
 /// On the admin listener, each client gets this fraction of the connections, so that others find room.
 const ADMIN_CLIENTS: usize = 4;
 
-/// All headers of a request between programs, in bytes.
+/// Limit of all headers of a request between programs, in bytes.
 const SHORT_HEADER_BYTES: usize = 16 * 1024;
 
 /// Unread bytes that a connection with short messages may have sent.
@@ -65,7 +65,7 @@ pub struct Limits {
     pub send_timeout: Option<Duration>,
     /// Bytes that requests in flight and their answers hold, over all connections; `None` is unbounded.
     pub waiting_bytes: Option<usize>,
-    /// Bytes that a request counts in addition to its headers, before it is processed.
+    /// Bytes that each request counts from its start, in addition to its headers.
     pub request_bytes: usize,
     /// The answer to requests over a connection's share. It has no body, which a client could leave unread.
     pub refusal: fn() -> Response,

@@ -1,7 +1,7 @@
 //! Closes a connection whose client may still be sending (RFC 9112, section 9.6).
 //!
 //! Closing a socket with unread bytes resets the connection: the client's next write fails, and some systems
-//! lose the unread answer. So we send the end first, and discard incoming bytes until the client ends too.
+//! lose the unread answer. So the server first ends its own direction, then discards input until the client ends.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const LINGERING_MAX: Duration = Duration::from_secs(10);
 /// Bytes read at once.
 const PIECE: usize = 16 * 1024;
 
-/// Ends our side, and discards input until the other side ends, for a bounded time.
+/// Ends the server's direction, and discards input until the client ends, for a bounded time.
 pub(super) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let ending = async {
         // An error ends the connection too. The protocol may have ended it already.

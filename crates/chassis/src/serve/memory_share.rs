@@ -21,13 +21,13 @@ const LEAST_PART: u64 = 4;
 /// HTTP/1.1 buffers on both sides of a proxy, the other a hundred HTTP/2 streams with their header table.
 const CONNECTION_BYTES: u64 = 64 * 1024 + UNCOUNTED_BYTES as u64;
 
-/// HTTP/2 streams included in that.
+/// HTTP/2 streams included in [`CONNECTION_BYTES`].
 const STREAMS_RECKONED: u32 = 100;
 
 /// Bytes of each further stream, even a refused one: the library keeps its memory until the connection ends.
 const STREAM_BYTES: u64 = 1024;
 
-/// Counted bytes take up to twice their size: queues, tasks and unused parts of allocations.
+/// Counted bytes need up to this many times their size, for queues, tasks and unused parts of allocations.
 const COUNTED: u64 = 2;
 
 /// The role of a listener in its process.
@@ -57,7 +57,7 @@ impl MemoryShare {
         let all = memory.unwrap_or(u64::MAX);
         let fixed = PROGRAM_BYTES + Self::taken_by(ADMIN_CONNECTIONS, STREAMS_RECKONED);
         let room = all.saturating_sub(fixed).max(all / LEAST_PART);
-        // In sixteenths of the room; all listeners together have sixteen.
+        // In sixteenths of `room`. Over all listeners they add up to sixteen.
         let (connections, waiting) = match role {
             ListenerRole::Main => (10, 3),
             ListenerRole::Side => (1, 1),

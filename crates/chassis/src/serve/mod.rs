@@ -2,7 +2,7 @@
 //!
 //! Invariants: slow and idle clients are disconnected; connections, streams and headers are bounded, also for
 //! each client. A stopping listener rejects new clients, but serves queued connections and first requests.
-//! Work in flight finishes in a bounded time. Kept connections close when the address refuses.
+//! Work in flight finishes in a bounded time. Idle connections close once the address refuses new ones.
 
 mod answer_body;
 mod bind;
@@ -60,7 +60,7 @@ pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 /// At the end of the drain, streams have this long to end by themselves.
 const LAST_WORD_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The kernel has no more descriptors or memory. Only waiting helps.
+/// Pause after a failed accept: the kernel has no descriptors or memory, and only waiting helps.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A full listener checks this often whether it has capacity again.
@@ -74,10 +74,10 @@ const FULL_REPORTED_AFTER: Duration = Duration::from_secs(3);
 pub struct Stopping {
     /// Cancelled by the caller to stop the listener.
     pub requested: CancellationToken,
-    /// Cancelled once the listener's address refuses connections: then kept connections may close. Clients
-    /// closed earlier would connect to a listener that neither answers nor refuses, and retry a second later.
+    /// Cancelled once the listener's address refuses connections: then idle connections may close. Earlier, their
+    /// clients would reconnect to a listener that neither answers nor refuses, and lose a second.
     pub closed: CancellationToken,
-    /// Cancelled when the time for work in flight is over: it has [`LAST_WORD_TIMEOUT`] to end by itself.
+    /// Cancelled when the time for work in flight is over. The work then has [`LAST_WORD_TIMEOUT`] to end itself.
     pub overdue: CancellationToken,
 }
 
@@ -93,10 +93,10 @@ impl Stopping {
     }
 }
 
-/// Serves a listener within its limits until it is stopped, then lets work in flight finish. Workers take
-/// turns with connections. Each worker has its own router, made at once in the worker's context, so its
-/// upstream clients stay there. Only one core writes the reference counts and metrics of a request; shared
-/// ones would move between caches of cores (docs/decisions/workers.md).
+/// Serves a listener within its limits until it is stopped, then lets work in flight finish. Workers receive
+/// connections in turn. Each worker has its own router, made at the start in the worker's context, so that its
+/// upstream clients stay on this worker. Then only one core writes the reference counts and metrics of a request.
+/// Shared counts would move between the caches of cores (docs/decisions/workers.md).
 pub async fn serve_each(
     workers: Workers,
     listener: TcpListener,
@@ -201,10 +201,10 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Serves a connection, or closes it if its client has its share.
+    /// Serves a connection, or closes it if its client is at its limit.
     ///
     /// # Errors
-    /// Without capacity, the connection is returned. Or it cannot be handed to a worker.
+    /// `Ok` returns the connection: there is no capacity. `Err` means that no worker could take it.
     fn admit_and_serve(
         &self,
         (stream, address): (TcpStream, SocketAddr),

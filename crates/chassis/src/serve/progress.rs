@@ -164,7 +164,7 @@ impl Drop for Busy {
     }
 }
 
-/// Resolves if no request arrives within `first`, or none is in flight for `idle`. With `keeps_http2`, HTTP/2
+/// Resolves when no request arrived within `first`, or none was in flight for `idle`. With `keeps_http2`, HTTP/2
 /// connections may stay idle forever. Returns whether there was a request.
 pub(super) async fn unused(
     progress: &ConnectionProgress,
@@ -189,8 +189,8 @@ pub(super) async fn unused(
     }
 }
 
-/// Resolves when the connection can end without losing a request: over HTTP/2 at once, because GOAWAY names
-/// the last served request. Else after no bytes moved for `quiet`, or `first` before the first request.
+/// Resolves when the connection can end without losing a request. Over HTTP/2 that is at once, because GOAWAY
+/// names the last served request. Otherwise after `quiet` without bytes, or `first` if no request came yet.
 pub(super) async fn may_stop(progress: &ConnectionProgress, first: Duration, quiet: Duration) {
     while !progress.speaks_http2.is_set() && !progress.is_http2() {
         let moved = progress.moved();

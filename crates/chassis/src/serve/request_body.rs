@@ -1,8 +1,8 @@
 //! The body of an HTTP/1.1 request, and whether the answer leaves part of it unread.
 //!
-//! The next request starts after the body, so a connection that answered earlier cannot be reused. A client
-//! that does not know this sends its next request into a closing connection. It may be unable to retry (RFC
-//! 9112, sections 9.3 and 9.6). So an early answer says that it is the connection's last.
+//! The next request starts after the body, so a connection with an unread body cannot be reused. A client that
+//! does not know this sends its next request on a closing connection, and may not be able to retry it (RFC
+//! 9112, sections 9.3 and 9.6). So an answer to an unread request says that it is the connection's last.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 //!
 //! If a whole connection stalls, the kernel notices ([`give_up_stalled`](super::give_up_stalled)). If one
 //! stream stalls, only its flow-control window is full (RFC 9113, section 5.2). Its answer holds memory, an
-//! open file and an upstream connection. Such a stream is reset. Invariants: only waiting for the client
-//! counts, so event streams may be silent. A slow answer continues. Only the last byte is out of sight, so
-//! small answers are covered too.
+//! open file and an upstream connection. Such a stream is reset. Invariants: only the time that a stream waits
+//! for its client counts, so event streams may be silent. An answer that a client reads slowly continues. Only
+//! the last byte can stall unnoticed, so small answers are covered too.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,7 +38,7 @@ impl AnswerProgress {
     }
 }
 
-/// The stream that is about to be run.
+/// How to run the stream of the next request.
 enum NextStream {
     Admitted(Arc<AnswerProgress>),
     Refused,
@@ -93,7 +93,7 @@ where
             (Some(NextStream::Admitted(_)), None) => {
                 tokio::spawn(stream);
             }
-            // Otherwise a hundred streams on each of a thousand connections would all wait for their refusal.
+            // Refused at once: a hundred waiting streams on each of a thousand connections would use memory.
             (Some(NextStream::Refused), _) => run_now(stream),
             // Work that continues after the answer: a WebSocket.
             (None, _) => {

@@ -24,7 +24,7 @@ pub(crate) enum Action {
     Command,
 }
 
-/// The command line, taken apart.
+/// The parsed command line.
 #[derive(Default)]
 pub(crate) struct CommandLine {
     /// The action.
@@ -35,7 +35,7 @@ pub(crate) struct CommandLine {
     pub(crate) command: Option<(String, ArgMatches)>,
 }
 
-/// Takes the command line apart (program name first). Errors: an unknown flag, or `--help` and `--version`,
+/// Parses the command line (program name first). Errors: an unknown flag, or `--help` and `--version`,
 /// which clap treats as errors that print to standard output and exit with 0.
 pub(crate) fn parse_command_line(
     service: &Service,
@@ -64,7 +64,7 @@ pub(crate) fn parse_command_line(
     })
 }
 
-/// The settings' flags, those behind a command over those before it.
+/// Takes the settings' flags. A flag after a command overrides the same flag before it.
 fn take_settings(service: &Service, matches: &ArgMatches, values: &mut BTreeMap<String, String>) {
     for setting in service.settings() {
         for id in [setting.name.to_owned(), setting.file_variable()] {
@@ -79,7 +79,7 @@ fn take_settings(service: &Service, matches: &ArgMatches, values: &mut BTreeMap<
     }
 }
 
-/// A command that takes every setting too; its manual points to the service's.
+/// Adds a flag for every setting to a command. Its help refers to the service's help for them.
 fn with_settings(service: &Service, command: Command) -> Command {
     if command.has_subcommands() {
         return command.mut_subcommands(|inner| with_settings(service, inner));

@@ -51,7 +51,7 @@ impl Setting {
     }
 
     /// The variables it is read from, in order of priority. Proxy variables may be in lower case, as in other
-    /// programs. The collector's address and protocol may have a variable for traces only.
+    /// programs. The collector's address and protocol have a second variable that is for traces only.
     pub(crate) fn variables(&self) -> Vec<String> {
         let own = self.name.to_owned();
         match self.name {
@@ -99,12 +99,12 @@ pub struct Service {
 }
 
 impl Service {
-    /// Every topic with the shared ones.
+    /// All topics, including the shared ones.
     pub(crate) fn all_topics(&self) -> impl Iterator<Item = &'static Topic> + use<> {
         self.topics.iter().copied().chain([&LOG, &AUDIT])
     }
 
-    /// Every setting with the shared ones and the standard variables.
+    /// All settings, including the shared ones and the standard variables.
     pub(crate) fn settings(&self) -> impl Iterator<Item = &'static Setting> + use<> {
         self.all_topics()
             .flat_map(|topic| topic.settings.iter())

@@ -1,7 +1,7 @@
 //! The address of a listener: an IP address and a port.
 //!
-//! Both families may have brackets, so manifests that insert an address at run time need one form:
-//! `[$(POD_IP)]:9300`. IPv6 needs them: they separate address and port (RFC 3986, section 3.2.2).
+//! Both families may have brackets, so manifests can insert an address of either family: `[$(POD_IP)]:9300`.
+//! IPv6 needs them to separate address and port (RFC 3986, section 3.2.2).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -9,12 +9,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 pub(super) const EXPECTED: &str =
     "an IP address, of IPv6 in brackets, and a port such as 127.0.0.1:3000 or [::]:3000";
 
-/// The address a text names, if it names one; `localhost` is 127.0.0.1.
+/// Parses an address; `localhost` is 127.0.0.1.
 pub(super) fn parse(text: &str) -> Option<SocketAddr> {
     if let Some(port) = text.strip_prefix("localhost:") {
         return Some((Ipv4Addr::LOCALHOST, port.parse().ok()?).into());
     }
-    // With the scope of a link-local address too.
+    // This also parses the scope of a link-local address.
     if let Ok(address) = text.parse() {
         return Some(address);
     }

@@ -2,13 +2,13 @@
 
 use strsim::levenshtein;
 
-/// The name nearest to `word`, if it is near enough to be meant: at most a third of its letters differ.
+/// The name nearest to `word`, if at most a third of the letters of `word` differ.
 pub(super) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (distance, name) = names.map(|name| (levenshtein(word, name), name)).min()?;
     (distance * 3 <= word.len()).then_some(name)
 }
 
-/// The message that no `kind` is called `name`, with the name that may be meant.
+/// The message that no `kind` is called `name`, with the nearest known name.
 #[must_use]
 pub fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
     match nearest(name, known) {

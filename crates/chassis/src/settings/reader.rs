@@ -19,10 +19,10 @@ pub enum Zero {
     Refused,
 }
 
-/// Durations beyond a hundred years are slips of the finger, and would overflow later sums.
+/// A hundred years. Longer durations are typing mistakes, and would overflow later sums.
 const MAX_SECS: u64 = 3_155_760_000;
 
-/// Values shown in a message are cut here.
+/// Messages show this much of a value.
 const MAX_SHOWN_CHARS: usize = 80;
 
 /// Reads settings. After a mistake it records it and returns a harmless value, so that reading continues.
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         self.raw(name).map(str::to_owned)
     }
 
-    /// The text given or the default; none is a mistake.
+    /// The given text or the default. If there is neither, records a mistake.
     pub fn required_text(&mut self, name: &str) -> String {
         if self.raw(name).is_none() {
             self.missing(name);
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// The value with the warnings, or every mistake.
+    /// Returns `value` with all warnings, or the mistakes if there are any.
     pub fn finish<T>(self, value: T) -> Result<(T, Vec<SettingNotice>), SettingsError> {
         if self.mistakes.is_empty() {
             Ok((value, self.warnings))

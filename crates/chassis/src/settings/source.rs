@@ -19,7 +19,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// From the pairs a test names, as if they were the environment.
+    /// Takes the values from these pairs as if they were the environment.
     pub fn from_pairs(service: &'static Service, pairs: &[(&str, &str)]) -> Self {
         Self::gather(
             service,

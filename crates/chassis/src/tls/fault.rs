@@ -37,7 +37,7 @@ impl TlsFault {
             if let Some(tls) = error.downcast_ref::<rustls::Error>() {
                 return Some(Self::of_tls(tls));
             }
-            // The source of an I/O error is the cause of the wrapped error, not the wrapped error.
+            // `source` of an I/O error skips the wrapped error and returns the cause below it.
             let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
             next = match wrapped {
                 Some(wrapped) => Some(wrapped as &(dyn Error + 'static)),

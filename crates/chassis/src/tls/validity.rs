@@ -73,7 +73,7 @@ impl CertificateGauges {
                     gauge.with_label_values(&labels).set(secs);
                 }
             }
-            // There may have been none before.
+            // It fails if there was no certificate before.
             None => gauges.into_iter().for_each(|gauge| {
                 let _ = gauge.remove_label_values(&labels);
             }),
@@ -85,7 +85,7 @@ impl CertificateGauges {
 fn validity(certificate: &[u8]) -> Option<[u64; 2]> {
     let der = CertificateDer::from(certificate);
     let parsed = webpki::EndEntityCert::try_from(&der).ok()?;
-    // The library reports the limit that a date violates: a date long ago gives the start, a far one the end.
+    // The library only reports the limit that a date violates. So an early date gives the start, a late one the end.
     let long_ago = UnixTime::since_unix_epoch(Duration::ZERO);
     let not_before =
         match parsed.verify_for_usage(&[], &[], &[], long_ago, KeyUsage::server_auth(), None, None) {

@@ -28,8 +28,8 @@ pub(super) struct CollectorTls {
 }
 
 impl CollectorSettings {
-    /// Reads and checks the collector. Other variables are checked only if traces are sent, files only for an
-    /// `https` collector: platforms set all of them for every program.
+    /// Reads and checks the collector's settings. Platforms set these variables for every program. So the other
+    /// variables are checked only if traces are sent, and files only for an `https` collector.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
         if reader.flag("OTEL_SDK_DISABLED") {
             return None;

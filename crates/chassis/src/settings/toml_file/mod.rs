@@ -61,7 +61,7 @@ impl Deref for FileMistakes {
 /// Parses a file's text with `read`.
 ///
 /// # Errors
-/// All mistakes; if the syntax is wrong, only those of the syntax.
+/// All mistakes. If there are syntax errors, only these.
 pub fn parse<T>(text: &str, read: impl FnOnce(&Table<'_>) -> T) -> Result<T, FileMistakes> {
     let document = Document {
         text,

@@ -60,7 +60,7 @@ impl<'a> Value<'a> {
         flag
     }
 
-    /// A text, a whole number, `true` or `false`, as a variable of the environment would have it.
+    /// A text, a whole number, `true` or `false`, as the text of an environment variable.
     pub fn scalar(self) -> Option<String> {
         match self.as_toml() {
             DeValue::Boolean(flag) => Some(flag.to_string()),
@@ -101,7 +101,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The members of a list that has some.
+    /// The members of a list that is not empty.
     pub fn as_list(self) -> Option<Vec<Self>> {
         match self.as_toml() {
             DeValue::Array(members) if !members.is_empty() => {
@@ -112,7 +112,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The keys and values of a table that may have any.
+    /// The keys and values of a table with arbitrary keys.
     pub fn as_entries(self) -> Option<Vec<(&'a str, Self)>> {
         let DeValue::Table(fields) = self.as_toml() else {
             return None;
