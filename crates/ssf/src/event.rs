@@ -225,7 +225,7 @@ fn stream_event(name: &str, payload: &Map<String, Value>) -> Result<StreamEvent,
             owned("reason"),
         ));
     }
-    // A malformed `state` must not count as absent: absent means that nobody requested the verification.
+    // A malformed `state` must not count as absent: absent means that the receiver requested nothing.
     if payload.contains_key("state") {
         Text("state").check(payload)?;
     }

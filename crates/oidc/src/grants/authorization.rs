@@ -106,8 +106,8 @@ pub(crate) fn parameters(address: &Url, endpoint: &AuthUrl) -> Vec<(String, Stri
     parameters.skip(endpoint.url().query_pairs().count()).collect()
 }
 
-/// Parameters besides those of the crate. The first of a name counts: our `own`, then this login's, then
-/// configured ones.
+/// Parameters in addition to those that `openidconnect` sets. If a name repeats, the first one counts: our
+/// `own`, then this login's, then configured ones.
 fn further<'a>(
     own: impl Iterator<Item = (&'a str, &'a str)>,
     settings: &'a ProviderSettings,
