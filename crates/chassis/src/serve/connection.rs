@@ -64,7 +64,7 @@ const DISBELIEVED_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a closing connection waits for its first request: a few round trips after connecting.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// If no bytes move for this long, the server assumes that no request is in transit and closes the connection.
+/// After this long without bytes, a stopping server assumes that no request is in transit: a busy client is faster.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Bytes of an HTTP/2 stream's answer that are buffered before the socket accepts them.

@@ -19,7 +19,7 @@ const UNAUTHENTICATED_TOKEN_INTERVAL: Duration = Duration::from_secs(10);
 /// The source of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenOrigin {
-    /// The provider's token or userinfo endpoint, while a user waits. The caller waits until the key is published.
+    /// The provider's token or userinfo endpoint, while a user waits. The caller waits a moment for a late key.
     Interactive,
     /// The provider's token endpoint, for a caller that keeps the token and validates it again later.
     Background,
