@@ -3,7 +3,7 @@
 //! An ID token usually repeats, byte for byte, the user's claims in the session. Only the parts of the token
 //! around these claims are then stored.
 //!
-//! Invariant: the restored token equals the original byte for byte, as one sealed message has both parts.
+//! Invariant: the restored token equals the original byte for byte, as one sealed message has token and claims.
 
 use bytes::Bytes;
 use memchr::memmem;

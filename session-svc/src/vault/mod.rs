@@ -120,7 +120,7 @@ impl Vault {
     }
 }
 
-/// The data that a text is bound to: every part with its length, so that different tuples differ in bytes.
+/// The data that a text is bound to. Each part has its length, so no two combinations give the same bytes.
 fn bound_to(purpose: &str, name: &str, version: u64) -> Vec<u8> {
     let mut bound = Vec::with_capacity(1 + 8 * 3 + purpose.len() + name.len());
     bound.push(FORMAT);

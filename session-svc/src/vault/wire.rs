@@ -3,7 +3,7 @@
 //! Invariants
 //! - Field numbers are never reused. A new field is optional, and gets the next number of the session's own
 //!   message. Replicas of two releases can thus read each other's sessions during a rollout.
-//! - Fields that a newer release added are kept and written back unchanged. Inner messages are closed.
+//! - Fields that a newer release added are kept and written back unchanged. Inner messages get no new fields.
 //!
 //! Deliberately absent: the handle and the version, which the record's name and version already give.
 
@@ -50,7 +50,7 @@ struct KeptChange {
 
 pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
     let mut values = session.values.clone();
-    // JSON in the form of `subject`.
+    // The claims without a leading subject (`subject`).
     let user = subject::without(values.user.text(), &values.subject);
     let id_token = values.tokens.id_token.as_ref();
     let around_claims = id_token.and_then(|token| AroundClaims::of(token.parts(), &user));

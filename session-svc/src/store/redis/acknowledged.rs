@@ -1,24 +1,24 @@
 //! Checks that removed records stay removed when a replica becomes the master (Redis, `WAIT`).
 //!
 //! Invariants
-//! - If a master requires replicas (`min-replicas-to-write`), an ending is done once one of them has it.
+//! - If a master requires replicas (`min-replicas-to-write`), an ending is done once a replica has applied it.
 //!   Other masters are not asked: they may have no replicas.
 //! - It uses its own connection, because `WAIT` blocks later commands.
-//! - The answering server does not have the records. After `WAIT`, one of its replicas does not have them
-//!   either: replication keeps the order of writes. A retry gets the same answer.
+//! - The service first checks that the master no longer has the records. After `WAIT`, a replica no longer has
+//!   them either: replication keeps the order of writes. A retry gets the same answer.
 //! - Without an acknowledgement in time, the records are still removed on this master.
 
 use super::RedisShared;
 use super::answers::unavailable;
 use crate::store::{Name, StoreError};
 
-/// Replicas that must have an ending: the recommended `min-replicas-to-write`, one of which becomes master.
+/// How many replicas must have an ending: as many as the recommended `min-replicas-to-write`.
 const WANTED: usize = 1;
 
 /// Longest wait for a replica: far above a round trip between zones, below `ANSWER_TIMEOUT`.
 const ACKNOWLEDGE_MS: u64 = 500;
 
-/// Whether the master requires replicas: only then INFO counts good ones. False without the right to INFO.
+/// Whether the master requires replicas: only then INFO has this field. False without the right to INFO.
 const IS_HELD: &str = r"
 local info = redis.pcall('INFO', 'replication')
 return type(info) == 'string' and string.find(info, 'min_slaves_good_slaves', 1, true) and 1 or 0
@@ -44,8 +44,8 @@ enum NotKept {
 }
 
 impl RedisShared {
-    /// Fails unless the records, or without names all records removed so far, are removed permanently.
-    /// Returns false if no replica was asked.
+    /// Fails unless the removal of these records is permanent; without names, of all records removed so far.
+    /// Returns false if the master requires no replicas, so that none was asked.
     pub(super) async fn acknowledged(&self, names: &[Name]) -> Result<bool, StoreError> {
         let mut keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.record(*name)).collect();
         if keys.is_empty() {

@@ -7,7 +7,7 @@ use crate::store::StoreError;
 /// The consequence of an error for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionAction {
-    /// Keep it: only the command failed, or this moment was wrong.
+    /// Keep it: only the command failed, or the server cannot execute it at the moment.
     Keep,
     /// Keep it, and ask the Sentinels: its server may no longer be the master.
     Look,

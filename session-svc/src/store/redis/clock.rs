@@ -13,7 +13,7 @@ use super::pool::WorkerConnection;
 /// How often the offset is measured.
 const MEASURE_EVERY: Duration = Duration::from_millis(250);
 
-/// After this long, any answer is better than the last measurement, perhaps from another server.
+/// An older measurement may be from another server: any new answer replaces it.
 const OUTDATED: Duration = Duration::from_secs(5);
 
 /// Two clocks diverge by less than 1/`APART_ONE_IN`. Systems correct at most 500 in a million.

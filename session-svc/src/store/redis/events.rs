@@ -1,9 +1,9 @@
 //! The published events of one store, from one stream or from all streams of a cluster.
 //!
 //! Invariants
-//! - A listener receives all streams or none: if one of them fails, its own stream ends with an error.
-//! - The events of one record arrive in the order of its writes. In a cluster, those of two records may not.
-//! - A loss in one stream is reported as missed, because it may concern any record.
+//! - A listener receives all streams or none: if one of them fails, the listener receives an error and no more.
+//! - The events of one record arrive in the order of its writes. Across records, a cluster keeps no order.
+//! - A loss in one stream is reported as `Missed`, without a record: it may concern any record of the stream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +28,8 @@ const KEPT_EVENTS: u64 = 8_192;
 /// Events that each of a cluster's streams keeps: together twice as many.
 const KEPT_EVENTS_EACH: u64 = 512;
 
-/// Pause between reads of one of a cluster's streams, so that a read returns all events since. A busy stream
-/// costs a replica at most a hundred reads a second, and a single event does not wait.
+/// Pause after a read of one of a cluster's streams, so that the next read returns several events. A busy
+/// stream costs a replica at most a hundred reads a second, and a single event does not wait.
 const READ_TOGETHER: Duration = Duration::from_millis(10);
 
 /// The events of one store.

@@ -79,7 +79,7 @@ impl KeyNames {
         self.key(LEASE, b"nobody's")
     }
 
-    /// Keys for replicas to acknowledge a write, never kept. In a cluster, one next to each stream.
+    /// Keys that `acknowledged` writes and removes at once. In a cluster, one next to each stream.
     pub(super) fn probes(&self, scattered: bool) -> Vec<Vec<u8>> {
         let probe = self.key(PROBE, b"");
         if scattered {

@@ -9,7 +9,7 @@
 //! mNAME   a remembered value
 //! e       the stream of published events
 //! e{N}    in a cluster instead: one stream for each of the `partitions`
-//! w       written and removed for replicas to acknowledge; in a cluster one key next to each stream
+//! w       written and removed at once, so that replicas acknowledge it; in a cluster one next to each stream
 //! ```
 //!
 //! Invariants
@@ -20,17 +20,17 @@
 //! - An index cannot leak: entries are scored by their record's expiry. Every write to a set trims expired
 //!   entries, and the set itself expires with its last entry.
 //! - A list costs a page. A small set is read at once; a large one is read by range.
-//! - Fences come from the server's clock in microseconds. They grow unless that clock is set back, and the
-//!   version check rejects every stale write anyway.
+//! - Serials of leases come from the server's clock in microseconds. They grow unless that clock is set back.
+//!   No write depends on them: the version check rejects stale writes.
 //!
 //! In a cluster, a record and its indexes live on different nodes, so there is no common script. Entries are
 //! written or extended before their record and removed after it. A crash may leave an entry without a record,
 //! never the reverse. Readers of the list skip such an entry, and it expires.
 //!
-//! The script of the write publishes the event in a stream on the same node. If the node has none of the
-//! candidate streams (fragmented or migrating slots), the event follows the write. If that fails, it is
-//! retried for a while; listeners, cut off from the same node, know it. After a lost answer to a write,
-//! listeners learn of a possible gap. An event is lost only if the replica dies in between.
+//! The script of a write publishes the event in a stream on the same node. If the node has no candidate stream
+//! (fragmented or migrating slots), the replica publishes the event after the write, with retries for a while.
+//! If the stream's node is down meanwhile, listeners receive an error. If the answer to a write is lost, the
+//! replica publishes a gap. An event is lost only if the replica dies before it, or all retries fail.
 //!
 //! Deliberately absent: reads from replicas, which could return an ended session.
 
@@ -97,14 +97,14 @@ struct RedisShared {
     keys: KeyNames,
     /// Whether keys live on several nodes, so that no script can read or change them together.
     scattered: bool,
-    /// Whether a replica must be able to replace a lost master.
+    /// Whether a replica has to replace a lost master: with Sentinels, and in a cluster.
     needs_replicas: bool,
     _following: Option<AbortOnDropHandle<()>>,
 }
 
 impl RedisStore {
-    /// Connects in the background; `fallback` is the time until the server's is known. Follows changes of the
-    /// certificates and of the settings file `came_from`, and reports the certificate `shown`.
+    /// Connects in the background; `fallback` gives the time until the server has answered. Follows changes of
+    /// the certificates and of the settings file `came_from`. `shown` reports the certificate of this service.
     pub(crate) async fn open(
         settings: &RedisSettings,
         came_from: Option<&Path>,
@@ -154,7 +154,7 @@ impl RedisStore {
     }
 }
 
-/// The longest lifetime: added to the current time, the server still represents it exactly.
+/// The longest lifetime. The server still represents the current time plus this lifetime exactly.
 const LONGEST_MS: u64 = 1 << 52;
 
 /// The lifetime in milliseconds, at least one.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use redis::cluster_routing::Slot;
 
-/// Streams of a cluster. Releases share it: it never changes.
+/// Streams of a cluster. All releases use this number, so it never changes.
 pub(super) const PARTITIONS: usize = 32;
 
 /// Slots of a cluster (Redis Cluster Specification, "Key distribution model").

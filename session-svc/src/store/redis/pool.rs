@@ -1,15 +1,15 @@
 //! The connections of one worker. A pool (deadpool) makes, checks and recycles them.
 //!
 //! Invariants
-//! - A call takes the pool's only object, clones its multiplexed handle and returns the object. It does so
-//!   without a command, before it sends anything (docs/decisions/redis-connections.md).
-//! - The worker that uses the object makes it, so that neither request nor answer wakes another thread.
+//! - A call takes the pool's only object, clones its multiplexed handle and returns the object. Only then does
+//!   it send its command (docs/decisions/redis-connections.md).
+//! - Each worker makes the object that it uses, so that neither request nor answer wakes another thread.
 //! - Every wait is bounded. While the server is away, one call tries to connect; others fail at once.
 //! - If an object's server failed, became a replica or is no longer the Sentinels' master, the pool replaces
 //!   the object. An idle object is checked before its next use: a load balancer drops idle connections
 //!   silently, and writes are not retried.
-//! - A cluster connection, which leads to all nodes, stays in use until another one replaces it: one silent
-//!   node must not take down the sessions of the others.
+//! - A cluster connection, which leads to all nodes, stays in use until another connection replaces it: one
+//!   silent node must not make the sessions on other nodes unavailable.
 //! - Only reads are retried, once, and only if their connection broke or brought no answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,8 +35,8 @@ const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
 /// Pause after a failed attempt to connect.
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Age after which a connection is checked before its next use. Together with the longest wait for an answer,
-/// a former master serves reads for less than the second in which endings must be visible.
+/// A connection whose last check is older is checked before its next use. This limits how long a former master
+/// serves reads: endings must be visible within a second.
 const CHECK_EVERY: Duration = Duration::from_millis(250);
 
 /// The source of new connections. Changed settings replace it.
@@ -46,7 +46,7 @@ pub(super) type Sources = watch::Receiver<Arc<ConnectionSource>>;
 pub(super) struct CheckedConnection {
     pub(super) wire: SharedConnection,
     source: Arc<ConnectionSource>,
-    /// Its server, with Sentinels.
+    /// Its server, if Sentinels or the slots of a cluster named it.
     master: Option<ServerAddress>,
     checked_at: Instant,
     /// How many connections had broken at that time.
@@ -170,7 +170,7 @@ impl WorkerConnection {
         Self::new(self.0.manager().sources.clone())
     }
 
-    /// Sends a command, and retries it if necessary.
+    /// Sends a command that only reads. Retries it once on a new connection if the first one broke.
     pub(super) async fn read<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         match self.once(command).await {
             Err(error) if consequence(&error) == ConnectionAction::Close => self.once(command).await,
@@ -183,7 +183,7 @@ impl WorkerConnection {
         self.once_by(command, None).await
     }
 
-    /// Sends a command once that runs this script.
+    /// Sends a command once; `script` is the script that the command runs.
     pub(super) async fn once_by<T: FromRedisValue>(
         &self,
         command: &Cmd,
@@ -203,7 +203,7 @@ impl WorkerConnection {
         self.0.manager().source().report_break();
     }
 
-    /// A separate connection for a listener, to the server of this key; waits for up to `answer_timeout`.
+    /// A separate connection for a listener, to the server of this key. An answer may take `answer_timeout`.
     pub(super) async fn listener(
         &self,
         key: &[u8],

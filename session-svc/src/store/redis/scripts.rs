@@ -1,8 +1,8 @@
 //! Scripts: what the server does in one step.
 //!
-//! On one server, `KEYS` of a write are the record's, the events' and two sets of each index: by expiry and
-//! by creation. In a cluster, `KEYS` has only the record's. The candidate streams replace the index members
-//! in `ARGV`: on its own node, a script may use keys that it does not declare. The documented access list
+//! On one server, `KEYS` of a write are the record, the event stream and two sets of each index: by expiry and
+//! by creation. In a cluster, `KEYS` has only the record. The candidate streams replace the index members in
+//! `ARGV`: on its own node, a script may use keys that it does not declare. The documented access list
 //! grants all commands used. Values are compared as bytes: a record's version is at the offset of `codec`.
 
 use std::sync::OnceLock;
@@ -19,8 +19,8 @@ use super::pool::WorkerConnection;
 /// `now` returns the server's time in milliseconds since the Unix epoch, as digits.
 ///
 /// `enter` adds a member to an index, trims a bounded number of expired ones, and makes the index expire with
-/// its last entry. `mode` is a condition of ZADD or empty. The set by creation stays empty while the first
-/// one is small. It gets all entries when the first one becomes large, and each new one from then on.
+/// its last entry. `mode` is a condition of ZADD or empty. The set by creation is empty while the set by expiry
+/// is small. Once that becomes large, the set by creation gets all its entries, and from then on each new one.
 ///
 /// `enter_all` adds a record to its indexes: sets from `KEYS[3]` on, members from `ARGV[at]` on.
 ///
@@ -68,7 +68,7 @@ local function holder_of(key)
 end
 ";
 
-/// The answer of a write that is done and whose event is not published yet.
+/// The answer of a successful write whose event still has to be published.
 pub(super) const TO_PUBLISH: u8 = 3;
 
 /// ARGV: value, expiry, events kept, event, barrier key or empty, index members. Returns 1 if done, 0 if the
@@ -101,9 +101,9 @@ return 2
 ",
 );
 
-/// KEYS: the record's, and on one server the events'. ARGV: events kept, event, prefix of keys, the record's
+/// KEYS: the record, and on one server the event stream. ARGV: events kept, event, prefix of keys, the record's
 /// name, and in a cluster the streams. Returns the removed record, and whether its event is published. On one
-/// server it finds the indexes in the record; without a readable record, the entries stay until they expire.
+/// server it reads the indexes from the record; if that is unreadable, the entries stay until they expire.
 /// DEL comes first: a server without memory rejects other commands only as the script's first write, and
 /// endings must work when it is full.
 pub(super) static REMOVE: Stored = Stored::new(

@@ -1,4 +1,4 @@
-//! The master behind Sentinels: the server that a majority of the configured ones names.
+//! Finds the master behind Sentinels, from the answers of a majority of the configured Sentinels.
 //!
 //! Invariants
 //! - The service asks every Sentinel a few times a second, and at once when one of them announces a change.
@@ -8,8 +8,8 @@
 //!   epochs"). Of the answers of a majority, those with the greatest epoch count.
 //! - A master that is about to be replaced is not used: the failover would undo writes that it acknowledges.
 //!
-//! Deliberately absent: Sentinels that are not configured. The majority is one of the configured Sentinels,
-//! so the settings must name all of them.
+//! Deliberately absent: Sentinels that are not configured. The majority is counted over the configured ones,
+//! so the settings must name all Sentinels.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,11 +30,11 @@ const ASK_EVERY: Duration = Duration::from_millis(200);
 /// Longest wait for an answer. A later answer leaves too little of `FRESH`.
 const ASK_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// An older answer is stale. Together with the longest interval and wait, the service leaves a master that
-/// was cut off within the second in which endings must be visible.
+/// An older answer is stale. This limit makes the service leave a master that was cut off in time: endings
+/// must be visible within a second.
 const FRESH: Duration = Duration::from_millis(700);
 
-/// How often the answers are judged without a new one, because they become stale.
+/// How often the service judges the answers even if no new one arrives: answers become stale.
 const JUDGE_EVERY: Duration = Duration::from_millis(50);
 
 /// Longest wait for a subscription, TLS and authentication included.
@@ -52,7 +52,7 @@ const ANNOUNCED: [&str; 4] = [
 /// The last answer of a Sentinel.
 #[derive(Clone)]
 struct SentinelAnswer {
-    /// When the request was sent. The answer may be as old.
+    /// When the request was sent: the content of the answer may be that old.
     sent_at: Instant,
     /// Epoch of its configuration.
     epoch: u64,
@@ -128,7 +128,7 @@ impl Master {
         let mut verdict = self.verdict.clone();
         let is_other =
             |verdict: &MasterVerdict| !matches!(verdict, MasterVerdict::Named(address) if address == server);
-        // The sender is gone with the tasks that follow the master.
+        // An error means that the tasks that follow the master have stopped.
         let _ = verdict.wait_for(is_other).await;
     }
 
@@ -254,7 +254,7 @@ impl Sentinel {
         let is_begun = fact("flags")
             .split(',')
             .any(|flag| flag == "failover_in_progress");
-        // The Sentinel that promoted a replica names its address before it counts the failover as done.
+        // A Sentinel that promoted a replica names the replica's address before it clears this flag.
         let is_old = fact("ip") == host && fact("port") == port.to_string();
         let answer = SentinelAnswer {
             sent_at,

@@ -87,7 +87,7 @@ pub(super) struct ConnectionSource {
     settings: RedisSettings,
     certificates: Option<TlsCertificates>,
     servers: Servers,
-    /// How many connections broke. Usually their server ended, and other connections to it broke too.
+    /// How many connections broke. After each one, the other connections are checked: often their server ended.
     breaks: AtomicU64,
 }
 
@@ -124,7 +124,7 @@ impl ConnectionSource {
         })
     }
 
-    /// Makes a connection whose answers may take up to `answer_timeout`. Returns its server, with Sentinels.
+    /// Makes a connection whose answers may take up to `answer_timeout`. Also returns a server that Sentinels named.
     pub(super) async fn connect(
         &self,
         answer_timeout: Duration,
@@ -204,7 +204,7 @@ impl ConnectionSource {
     }
 }
 
-/// Asks a server whether it is a master. Without the command or the right, it counts as one.
+/// Asks a server with ROLE whether it is a master. A server that rejects this command counts as one.
 pub(super) async fn is_master(mut connection: MultiplexedConnection) -> RedisResult<bool> {
     match redis::cmd("ROLE").query_async(&mut connection).await {
         Ok(role) => Ok(matches!(role, Role::Primary { .. })),

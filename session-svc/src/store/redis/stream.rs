@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //! - Positions are the stream's own entry IDs. A listener resumes by reading the stream itself.
-//! - A gap is never silent: after every read, the entry before it must still be there. The stream drops the
-//!   oldest entries first, so if that entry is there, no later one was dropped.
+//! - A gap is never silent: every read also checks that the stream still has the last entry of the read before.
+//!   The stream drops the oldest entries first, so if that entry is there, no later one was dropped.
 //! - If the server does not answer within `READ_TIMEOUT`, answers late or is no longer the master, every
 //!   listener's stream ends with an error. The time of the request counts, not that of the answer.
 
@@ -37,7 +37,7 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a new listener waits for the reader to connect. A cluster needs some thirty handshakes.
 const FIRST_CONNECTED: Duration = Duration::from_secs(5);
 
-/// The fraction of the kept events that a slow listener may lag in memory. Beyond it, it reads the stream.
+/// A slow listener may lag in memory by 1/`BEHIND_ONE_IN` of the kept events. After that it reads the stream.
 const BEHIND_ONE_IN: u64 = 8;
 
 /// Entries read at a time.
@@ -83,7 +83,7 @@ pub(super) struct StreamFeed {
     kept: u64,
     /// Pause after a read that returned entries, so that the next read returns later ones together.
     pause: Duration,
-    /// Held while connecting, so that the handshakes of other streams do not delay connected streams.
+    /// Held while connecting: streams connect one at a time, so that handshakes do not delay connected streams.
     turn: Arc<Semaphore>,
     tail: broadcast::Sender<TailItem>,
     connected: watch::Sender<bool>,
@@ -128,7 +128,7 @@ impl StreamFeed {
             behind: true,
             pending: VecDeque::new(),
         };
-        // This listener would miss a cut before `subscribe`.
+        // The listener does not receive a cut from before `subscribe`.
         if !*self.connected.borrow() {
             return Err(events_unavailable());
         }
@@ -137,8 +137,8 @@ impl StreamFeed {
         Ok(follower.stream())
     }
 
-    /// Publishes an event that the script of its write could not. If the server is away, retries in the
-    /// background. The caller waits only until listeners know that they receive nothing.
+    /// Publishes an event that the script of its write could not publish. If the server is away, retries in the
+    /// background. The caller waits at most until every listener has received an error.
     pub(super) async fn publish(self: &Arc<Self>, content: EntryContent) {
         if !matches!(
             tokio::time::timeout(READ_TIMEOUT, self.add(&content)).await,

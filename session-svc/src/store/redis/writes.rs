@@ -10,7 +10,7 @@ use super::keys::IndexLocation;
 use super::scripts::{self, Stored, TO_PUBLISH};
 
 impl RedisStore {
-    /// Inserts a record unless `barrier` exists. In a cluster it may miss one on another node.
+    /// Inserts a record unless `barrier` exists. In a cluster the caller has checked the barrier and passes none.
     pub(super) async fn insert_record(
         &self,
         record: &Record,
@@ -70,9 +70,9 @@ impl RedisStore {
         Ok(Some(removed))
     }
 
-    /// Runs a script with its `own` arguments after those of every write, and publishes `event` if the script
-    /// did not. The keys are the record's, and on one server the events' and the indexes'. In a cluster the
-    /// script gets the candidate streams instead.
+    /// Runs the script of a write; its `own` arguments follow the common ones. Publishes `event` if the script
+    /// did not. `KEYS` has the record, and on one server the event stream and the indexes. In a cluster, `ARGV`
+    /// has the candidate streams instead.
     async fn write<T: ToRedisArgs>(
         &self,
         script: &'static Stored,
