@@ -94,13 +94,13 @@ pub enum TokenRefreshError {
     /// The provider does not accept the session's access token for an exchange.
     #[error("the provider does not accept the access token for an exchange")]
     SubjectRefused,
-    /// The provider is unreachable or has not answered yet; nothing is lost.
+    /// The provider is unreachable or has not answered yet; a retry may succeed.
     #[error("the identity provider cannot be reached")]
     ProviderUnavailable,
-    /// The store is unreachable or full; nothing is lost.
+    /// The store is unreachable or full; a retry may succeed.
     #[error("the session store cannot be reached")]
     StoreUnavailable,
-    /// The session is sealed with a key this replica does not have; nothing is lost.
+    /// The session is sealed with a key this replica does not have; another replica may have it.
     #[error("the session needs key {0}, which this replica does not have")]
     UnknownKey(KeyId),
     /// A fault of the service, which is logged.

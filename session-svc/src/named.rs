@@ -10,7 +10,7 @@ macro_rules! named {
         }
 
         impl $type {
-            /// All of them.
+            /// All variants.
             $vis const ALL: &[Self] = &[$(Self::$variant),+];
         }
     };

@@ -37,7 +37,7 @@ use crate::vault::{KeyRing, MalformedKey, UnknownKeys, Vault};
 /// the process's own limit, which is below the 30 s that Kubernetes grants by default.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(26);
 
-/// Bytes kept for all callers that do not read, at most, for any memory size.
+/// Most bytes of answers that wait for callers that do not read, however large the memory is.
 const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes of all headers of a call together: metadata of callers is short.
@@ -50,7 +50,7 @@ const WINDOW_BYTES: u32 = 256 * 1024;
 /// worker of each edge has a connection with few calls.
 const CALLS_RECKONED: u32 = 100;
 
-/// Bytes of a call before its method counts its own, without metadata: its stream and its task.
+/// Bytes of a call's stream and task. Its metadata, and the bytes that its method counts, are not included.
 const REQUEST_BYTES: usize = 4 * 1024;
 
 /// The service drops an answer whose caller reads nothing for this long; proxies grant the same.
@@ -222,7 +222,7 @@ pub async fn serve<P: Into<RefreshProviders>>(
     let limits = listener_limits(LimitHits::new(&runtime.metrics, [])?);
     let calls = CallContext::new(access.callers, &runtime.metrics, Arc::clone(&runtime.clock))?;
     let stopping = Stopping::on(runtime.shutdown.clone());
-    // Otherwise clients would reconnect at a listener that is about to close.
+    // Ends the clients' streams only after the listener has closed: else these clients would reconnect to it.
     let closed = stopping.closed.clone();
     let health = Health::new(runtime.readiness.subscribe());
     let router = grpc::routes(sessions, receiver, calls.clone(), &health, closed)?;
@@ -259,7 +259,7 @@ fn log_start(listener: &TcpListener, limits: SessionLimits) {
 /// Waits for work after the last connection has closed, until [`FINISH_TIMEOUT`] after the stop signal.
 async fn finish(calls: CallContext, refresher: Refresher, delivering: Option<TaskTracker>, since: Instant) {
     let left = || FINISH_TIMEOUT.saturating_sub(since.elapsed());
-    // Writes first: the refresher revokes the tokens of sessions they end.
+    // Calls first: the refresher revokes the tokens of sessions that these calls end.
     calls.drained(left()).await;
     refresher.finish(left()).await;
     if let Some(delivering) = delivering

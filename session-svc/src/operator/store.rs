@@ -16,7 +16,7 @@ use crate::store::{KeyValueStore, OpenError, Record, StoreError, open};
 
 /// Time limit of each check, which makes several connections with their own deadlines.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
-/// A clock difference that is reported: replicas may differ from each other as much.
+/// The check warns of a greater clock difference: replicas may then differ as much from each other.
 const CLOCK_NOTICE_MS: u64 = 1_000;
 /// Lifetime of the probe record and its lease, in case the command is killed.
 const PROBE_KEPT: Duration = Duration::from_secs(10);

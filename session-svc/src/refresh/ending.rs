@@ -47,7 +47,7 @@ impl Refresher {
             signals.wake();
         }
         if let Some((name, mut note)) = note {
-            // A grant may have come between. If another call was faster, both revoke the tokens: no harm.
+            // A refresh may have changed the tokens since the read. Revoking the same tokens twice does no harm.
             if let Removal::Session(last) = &removed {
                 let seen = session.tokens.revocable(now_ms);
                 let last = last.tokens.revocable(now_ms).into_iter();

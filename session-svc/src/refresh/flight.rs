@@ -20,8 +20,8 @@ use crate::store::{Lease, StoreError};
 /// A lease is renewed this many times within its lifetime: all but one may fail.
 const RENEWALS_PER_LEASE: u32 = 3;
 
-/// A lease is first acquired for this part of its lifetime, and renewed before use. So an abandoned request
-/// that the store executes late blocks other replicas no longer than that.
+/// The first term of a lease is its lifetime divided by this; the flight renews it before use. So a request
+/// that the store executes late, after its flight ended, blocks other replicas no longer than one term.
 const FIRST_TERMS_PER_LEASE: u32 = 3;
 
 /// A flight waits for other replicas this many leases long: several holders may die one after another.

@@ -53,8 +53,8 @@ impl Flights {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the flight that refreshes these tokens. A first caller also receives the entry of a new one, and
-    /// starts that flight in the span from `span`.
+    /// Joins the flight that refreshes these tokens. If there is none, the caller also receives the entry of a
+    /// new flight, and starts it in the span that `span` returns.
     pub(super) fn join(
         &self,
         handle: Handle,

@@ -26,11 +26,11 @@ const FIRST_SAVE_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_SAVE_PAUSE: Duration = Duration::from_millis(500);
 
 impl RefreshFlight {
-    /// Requests the tokens from the provider and saves them before any caller sees them. A pending answer is
-    /// the outcome, until it may be replaced.
+    /// Requests the tokens from the provider and saves them before any caller sees them. A pending answer of an
+    /// earlier request is validated first: until it may be replaced, no new request is sent.
     pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> LeadOutcome {
         let Some(provider) = self.refresher.providers.of(&session.issuer) else {
-            // The provider may be configured again, and a sign-in helps at once.
+            // Not final: an operator may configure the provider again. A new sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
             return Err(TokenRefreshError::Rejected.into());
         };
@@ -45,7 +45,7 @@ impl RefreshFlight {
             }
         }
         let shown = match self.wanted.target() {
-            // If it has expired since the caller looked, the next call detects that first.
+            // If the access token has expired since the caller's check, the next call refreshes it first.
             Some((_, ApiTokenSource::AccessToken)) => still_good(&session, now_ms())
                 .map(|access| access.value.text())
                 .ok_or(TokenRefreshError::ProviderUnavailable)?,
@@ -336,7 +336,7 @@ fn apply_id_token(session: &mut Session, answer: &RefreshedTokens, id_token: &Id
     if let Some(sid) = &id_token.sid {
         session.move_to_sid(sid);
     }
-    // The provider may shorten the stored lifetime, but never extend it past another limit.
+    // The provider may shorten the stored limit, but never extend it.
     let over_at_ms = id_token.session_expiry.map(|secs| secs.saturating_mul(1_000));
     session.not_after_ms = session.not_after_ms.into_iter().chain(over_at_ms).min();
     let before = session
@@ -356,7 +356,7 @@ fn apply_id_token(session: &mut Session, answer: &RefreshedTokens, id_token: &Id
     if let Ok(user) = merged(&session.user, before.as_ref(), now) {
         session.user = user;
     }
-    // The hint is replaced only if one is stored.
+    // A stored ID token, the hint of a logout, is replaced. None is added.
     if let (Some(kept), Some(raw)) = (&mut session.tokens.id_token, &answer.id_token) {
         *kept = StoredToken::new(raw.clone());
     }

@@ -58,8 +58,8 @@ pub struct Measures {
 
 impl Measures {
     /// Registers the metrics in the given registry.
-    ///
-    /// # Errors The registry already has these metrics.
+    /// # Errors
+    /// The registry already has these metrics.
     pub fn new(metrics: &Registry) -> Result<Self, prometheus::Error> {
         let counter = |name: &str, help: &str| {
             register_int_counter_vec_with_registry!(name, help, &["outcome"], metrics)

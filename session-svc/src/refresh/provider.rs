@@ -109,7 +109,7 @@ impl RefreshProvider for RelyingParty {
     }
 }
 
-/// A provider, and the sessions it refreshes: those of the party's issuer and its tenants, or all.
+/// A provider, and the sessions it refreshes: those of the party's issuer and its tenants; `None` for all.
 type ListedProvider = (Option<RelyingParty>, Arc<dyn RefreshProvider>);
 
 /// The providers of sessions. Clones share everything.

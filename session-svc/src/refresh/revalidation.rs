@@ -1,4 +1,4 @@
-//! Revalidating a session in use: a background refresh, at most one try at a time per session and cluster.
+//! Revalidating a session in use: a background refresh. Replicas start one try per session and [`PAUSE`].
 //!
 //! Deliberately absent: a schedule. A session that is not used is not refreshed.
 
@@ -28,7 +28,7 @@ impl Refresher {
         }));
     }
 
-    /// Tries it and returns the outcome, as its metric names it.
+    /// Tries to refresh the tokens. Returns the outcome's name in the metric.
     async fn try_ahead(&self, seen: &Session, caller: &str) -> &'static str {
         let (pauses, paused) = (&self.pauses, Paused::Revalidation);
         if pauses.find(seen, paused, self.session_store.now_ms()).is_some() {

@@ -186,8 +186,8 @@ fn pending_answer(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64)
     }
 }
 
-/// Makes an answer the session's pending one. The generation advances: other outcomes of this grant come
-/// late.
+/// Makes an answer the session's pending one. The generation advances, so that other outcomes of this grant
+/// are not saved.
 fn set_pending(session: &mut Session, tokens: &RefreshedTokens, answer: &PendingAnswer) {
     rotate(session, tokens);
     session.tokens.pending = Some(Box::new(answer.clone()));

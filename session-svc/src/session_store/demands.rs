@@ -52,7 +52,7 @@ impl SessionStore {
         Ok(unmet.reduce(SignInDemand::and))
     }
 
-    /// The demand of a note. An unreadable one, whose key is not in the ring, demands a sign-in after its write.
+    /// The demand of a note. If its key is not in the ring, the demand is a sign-in after the note was written.
     fn open_demand(&self, record: &Record) -> Option<SignInDemand> {
         let opened = self.vault().open_note(DEMAND, record.name, &record.payload);
         let Ok(note) = opened else {

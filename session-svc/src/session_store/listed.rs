@@ -11,7 +11,7 @@ use crate::session::index::{self, IndexKey};
 use crate::session::{Handle, Name, Session};
 use crate::store::IndexEntry;
 
-/// Records read at once: 2 MiB of the largest the service stores by default.
+/// Records read at once: at most 2 MiB with the default size limit of a session.
 pub(crate) const READ_AT_ONCE: usize = 32;
 
 /// Bytes of records after which a page ends. With [`READ_AT_ONCE`] more records, a page stays below the 4 MiB

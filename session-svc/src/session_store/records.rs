@@ -31,7 +31,7 @@ pub struct SessionStore {
 }
 
 impl SessionStore {
-    /// A keeper of a store; `lifetime` decides whether sessions are valid.
+    /// Keeps sessions in a key-value store; `lifetime` decides whether they are valid.
     pub fn new(store: Arc<dyn KeyValueStore>, vault: Arc<Vault>, lifetime: Lifetime) -> Self {
         Self {
             store,
@@ -43,7 +43,7 @@ impl SessionStore {
         }
     }
 
-    /// The same keeper for one worker, with store connections of its own.
+    /// The same session store for one worker, with its own connections to the key-value store.
     pub(crate) fn for_worker(&self) -> Self {
         let store = self.store.for_worker();
         Self {
@@ -100,7 +100,7 @@ impl SessionStore {
     }
 
     /// Stores a new session of version 1 of at most `max_bytes`. If the request may be repeated, a session
-    /// that ended young is not created again.
+    /// that ended soon after its creation is not created again.
     pub async fn insert(
         &self,
         session: &Session,

@@ -108,7 +108,7 @@ impl SessionStore {
     }
 }
 
-/// Writes the audit record of a session that ended. The answering task knows the request behind it.
+/// Writes the audit record of a session that ended. Its request ID is that of the current task.
 fn record(handle: Handle, actor: Option<(&str, &str)>, cause: Cause) {
     AuditRecord {
         actor,

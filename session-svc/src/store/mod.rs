@@ -41,8 +41,8 @@ pub struct Record {
     pub expires_at_ms: u64,
     /// Order within an index: creation time in milliseconds since the Unix epoch. Never changes.
     pub created_at_ms: u64,
-    /// The indexes of the record's last write; none for a mark. The first, the session's user, lists by
-    /// creation.
+    /// The indexes that list the record since its last write; none for a mark. The first index is that of the
+    /// session's user.
     pub indexes: Vec<Name>,
     /// The sealed content.
     pub payload: Vec<u8>,
@@ -112,8 +112,8 @@ pub type Loaded = Result<Option<Record>, StoreError>;
 pub struct Lease {
     /// The name of the lease.
     pub name: Name,
-    /// Distinguishes the leases of one holder when it releases one: grows with every lease granted on this
-    /// name. No write is compared with it: the record's version rejects the write of a late holder.
+    /// Grows with every lease granted under this name, so that a holder can only release its last lease. Writes
+    /// do not check the serial: the record's version rejects the write of a late holder.
     pub serial: u64,
     /// The holder's name, which is unique.
     pub holder: String,
@@ -129,7 +129,7 @@ pub enum StoreUpdate {
         /// The sealed event.
         payload: Vec<u8>,
     },
-    /// Events between the position requested (or the last one sent) and the next were lost.
+    /// Events after the requested position, or after the last event sent, were lost.
     Missed,
 }
 
@@ -139,7 +139,7 @@ pub enum StoreError {
     /// The engine cannot be reached, is failing over, or answered too late.
     #[error("the session store cannot be reached")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The store is at its configured bound.
+    /// The store has no room: its memory, its disk or its configured capacity is used up.
     #[error("the session store is full")]
     Full,
     /// The store returned something that this service does not write.
@@ -190,16 +190,16 @@ pub trait KeyValueStore: Send + Sync + 'static {
     /// removes an unreadable record, and answers with `Corrupt`.
     async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError>;
 
-    /// Returns when the removal of these records, or without names of all records so far, is permanent. With
-    /// a master that requires replicas, one of them has acknowledged it; false if no replica was asked. After
-    /// an error they are still removed, and the caller can ask again.
+    /// Returns once the removal of these records is permanent; without names, of all records removed so far.
+    /// True if a replica acknowledged it, false if no replica was asked. After an error the records are still
+    /// removed, and the caller can ask again.
     async fn confirm_removed(&self, _names: &[Name]) -> Result<bool, StoreError> {
         Ok(false)
     }
 
     /// Entries of an index after `after`, the newest first, at most `limit`. One call examines a bounded
-    /// number of entries, so it may return fewer. An entry that stays is returned exactly once. Its record
-    /// may be gone or may have moved to other lists: the record says so itself.
+    /// number of entries, so it may return fewer. An entry that stays is returned exactly once. The caller has
+    /// to check the entry's record: it may be gone, or in other lists by now.
     async fn list(
         &self,
         index: Name,

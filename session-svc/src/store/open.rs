@@ -23,8 +23,8 @@ pub enum OpenError {
     Redis(#[from] SetupError),
 }
 
-/// Opens the store that `settings` name. `clock` is the time of the embedded stores; a shared store has its
-/// own. Needs a tokio runtime.
+/// Opens the store that `settings` name. `clock` gives the time of an embedded store; a shared store has its
+/// own clock. Needs a tokio runtime.
 pub async fn open(
     settings: &StoreSettings,
     clock: Arc<dyn Clock>,
@@ -33,7 +33,7 @@ pub async fn open(
 }
 
 /// Like [`open`]; `came_from` is the file of the settings. A shared store applies changes of its password or
-/// servers in that file. The metrics of certificates show the store's own certificate.
+/// servers in that file. `shown` reports the certificate that this service presents to the store.
 ///
 /// # Errors
 /// As for [`open`].

@@ -27,7 +27,7 @@ pub(super) struct Ballast {
     path: PathBuf,
 }
 
-/// How a write uses disk space. If space is short: the kind of write that is still allowed.
+/// How a write uses disk space. As a state of the disk: the most demanding kind that is still allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum WriteKind {
     /// Frees space: removes a record, or adds a mark that expires within minutes.

@@ -186,7 +186,7 @@ fn list(
         let Ok(name) = Name::parse(digits) else { continue };
         let found = IndexEntry { name, created_at_ms };
         listing.next = Some(found);
-        // Both are written together. Only the removal of an unreadable record leaves an entry behind.
+        // A record and its entry are written together. Only an unreadable record leaves an entry when removed.
         let record = records.get(digits)?;
         let is_live = |bytes: &[u8]| codec::expiry(bytes).is_none_or(|expires_at_ms| now_ms < expires_at_ms);
         if record.is_some_and(|record| is_live(record.value())) {
@@ -215,7 +215,7 @@ impl KeyValueStore for EmbeddedStore {
             Ok(names.any(|name| !matches!(load(reading, name, now_ms), Ok(None))))
         };
         self.check_room(|held| held.records, is_there).await?;
-        // A mark is in no list.
+        // A record without an index is a mark or another small note.
         let kind = if record.indexes.is_empty() {
             WriteKind::Ending
         } else {

@@ -124,7 +124,7 @@ pub(super) fn check(path: &Path) -> Result<(), FileProblem> {
         return Ok(());
     }
     let directory = directory(path);
-    // The trailing slash makes a file in its place an error.
+    // Because of the trailing slash, this fails if the directory is in fact a file.
     std::fs::metadata(directory.join(""))?;
     access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(Error::from)?;
     Ok(())
@@ -174,7 +174,7 @@ fn create(path: &Path) -> Result<Database, FileProblem> {
         .truncate(false)
         .mode(0o600);
     let file = options.open(&beside)?;
-    // Without file locks, the engine works without them as well.
+    // On a file system without locks, the engine works without them too.
     if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
         return Err(FileProblem::InUse);
     }

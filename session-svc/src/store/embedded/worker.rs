@@ -103,7 +103,7 @@ impl Worker {
             Some(WriteKind::Ending | WriteKind::Change) => BATCH_WITHOUT_ROOM,
             _ => SWEPT_AT_ONCE,
         };
-        // These callers wait until the state has the reason.
+        // Kept until the end: after a failed commit, their callers wake once `room` has the reason.
         let mut unanswered: Vec<Acknowledge> = Vec::new();
         let outcome = self.file.write(|transaction| {
             let mut tables = Tables::open(&transaction, self.clock.now_ms())?;

@@ -1,4 +1,4 @@
-//! Passes writes to the [`Worker`], and its state to callers. A file has a thread; in memory, callers write.
+//! Passes writes to the [`Worker`] and reports its state to callers. For a file the worker has its own thread.
 //!
 //! Invariants
 //! - An acknowledgement follows a commit on the disk. A failed commit is an error.
@@ -21,7 +21,7 @@ use super::worker::Worker;
 /// Most queued writes: a few commits' worth. With more, the disk is too slow and callers get an error.
 const QUEUE: usize = 4_096;
 
-/// Attempts for a write that can do without room. A commit without room rolls back all its writes.
+/// Attempts for a write that the ballast still allows. A commit on a full disk rolls back all its writes.
 const ATTEMPTS: usize = 4;
 
 pub(super) type Acknowledge = Box<dyn FnOnce() + Send>;
@@ -111,7 +111,7 @@ impl Writer {
         let (answer, answered) = oneshot::channel();
         let apply: Apply = Box::new(move |tables| {
             let outcome = match apply(tables) {
-                // An unreadable record was found before any write, or removed: other writes continue.
+                // The unreadable record was found before any change, or it was removed: the commit continues.
                 outcome @ (Ok(_) | Err(Error::Corrupted(_))) => outcome.map_err(store_error),
                 Err(error) => return Err(error),
             };

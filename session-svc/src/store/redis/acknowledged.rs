@@ -45,7 +45,7 @@ enum NotKept {
 
 impl RedisShared {
     /// Fails unless the removal of these records is permanent; without names, of all records removed so far.
-    /// Returns false if the master requires no replicas, so that none was asked.
+    /// Returns false if no replica was asked.
     pub(super) async fn acknowledged(&self, names: &[Name]) -> Result<bool, StoreError> {
         let mut keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.record(*name)).collect();
         if keys.is_empty() {
