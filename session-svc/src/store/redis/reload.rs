@@ -46,7 +46,7 @@ pub(super) fn follow(
     let has_file = came_from.is_some();
     let (sources, mut settings) = (Arc::new(sources), settings.clone());
     let mut renewing: Option<AbortOnDropHandle<()>> = None;
-    // The watch has no earlier contents to compare: it also finds a change made since the settings were read.
+    // The watch reports the contents at once, so that no change since the settings were read is missed.
     let watching = files::watch(files::POLL_INTERVAL, paths, move |contents| {
         let mut reload = || -> Result<(), Box<dyn Error>> {
             if let Some(text) = contents.first().filter(|_| has_file) {
