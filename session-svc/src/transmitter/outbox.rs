@@ -38,7 +38,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Reports endings of a keeper's sessions.
+    /// Reports endings of this store's sessions.
     ///
     /// # Errors
     /// The metrics are registered already.

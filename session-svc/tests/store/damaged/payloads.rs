@@ -72,17 +72,17 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
 async fn a_payload_under_another_name_version_or_key_does_not_open() {
     let store: Arc<dyn KeyValueStore> =
         Arc::new(EmbeddedStore::in_memory(Arc::new(ManualClock::new(1_800_000_000_000)), 100).unwrap());
-    let keeper_one = session_store(Arc::clone(&store), "ab");
-    let now_ms = keeper_one.now_ms();
+    let store_one = session_store(Arc::clone(&store), "ab");
+    let now_ms = store_one.now_ms();
     let [before, other] = [session(1, now_ms), session(2, now_ms)];
     for session in [&before, &other] {
         assert_eq!(
-            keeper_one.insert(session, 65_536, false).await.unwrap(),
+            store_one.insert(session, 65_536, false).await.unwrap(),
             Inserted::Done
         );
     }
     let first = store.load(before.handle).await.unwrap().unwrap();
-    let edited = keeper_one.edit(before, ChangeKind::Changed, None, |session| {
+    let edited = store_one.edit(before, ChangeKind::Changed, None, |session| {
         session.attributes = claims(r#"{"theme":"dark"}"#);
         true
     });
@@ -109,14 +109,14 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
     };
     for planted in [swapped, rolled_back, renumbered, whole_other] {
         plant(&*store, planted.clone()).await;
-        let read = keeper_one.load(one.handle).await;
+        let read = store_one.load(one.handle).await;
         assert!(
             matches!(read, Err(SessionsError::Seal(SealError::NotReadable))),
             "{read:?} of {planted:?}"
         );
     }
     plant(&*store, current.clone()).await;
-    assert_eq!(keeper_one.load(one.handle).await.unwrap(), one);
+    assert_eq!(store_one.load(one.handle).await.unwrap(), one);
     let elsewhere = session_store(Arc::clone(&store), "cd").load(one.handle).await;
     assert!(matches!(
         elsewhere,
@@ -126,7 +126,7 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
     // A restored old record looks like an unchanged one: an attacker with write access to the store can undo
     // a change, but do nothing else.
     plant(&*store, first).await;
-    let put_back = keeper_one.load(one.handle).await.unwrap();
+    let put_back = store_one.load(one.handle).await.unwrap();
     assert_eq!((put_back.version, &put_back.subject), (1, &one.subject));
     assert_eq!(put_back.attributes, Claims::default());
 }
