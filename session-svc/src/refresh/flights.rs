@@ -53,7 +53,7 @@ impl Flights {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the flight that refreshes these tokens. If there is none, the caller also receives the entry of a
+    /// Joins the flight that refreshes these tokens. Without one, the caller also receives the entry of a
     /// new flight, and starts it in the span that `span` returns.
     pub(super) fn join(
         &self,
