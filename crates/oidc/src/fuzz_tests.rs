@@ -136,7 +136,7 @@ fn claims_of_any_shape_are_those_that_were_requested_or_refused() {
 fn issuer_documents_of_any_shape_are_for_the_issuer_and_over_https_or_they_are_refused() {
     let settings = ProviderSettings::of_signer(ISSUER, Url::parse(ISSUER).expect("a URL"));
     run("issuer_document", |bytes| {
-        if let Ok(metadata) = settings.judge(object(bytes)) {
+        if let Ok(metadata) = settings.check_document(object(bytes)) {
             assert_eq!(object(bytes)["issuer"], ISSUER);
             assert_eq!(metadata.jwks_uri.scheme(), "https");
         }
