@@ -1,5 +1,5 @@
 // Every link between two processes is a TCP proxy that can cut it, hold bytes back (in one or both directions) or
-// delay them. Each process has one port in front. The proxy finds out who connects, so faults apply to one pair.
+// delay them. Each process has one proxy port. The proxy identifies the client process: a fault applies to one pair.
 import { once } from 'node:events';
 import net from 'node:net';
 
@@ -21,7 +21,7 @@ class Way {
     target.on('drain', () => source.resume());
   }
 
-  /** Takes bytes, or no chunk for their end. */
+  /** Queues a chunk; `undefined` marks the end of the stream. */
   take(chunk) {
     this.free = Math.max(this.free, performance.now() + this.link.delayMs);
     this.waiting.push({ chunk, due: this.free });
@@ -65,7 +65,7 @@ export class Network {
     return this.links.get(name);
   }
 
-  /** Opens a port in front of the port `target`. Its only client is `only`, or one of the clients `among`. */
+  /** Opens a proxy port for the port `target`. Its client is process `only`, or the one of `among` that connects. */
   async front(to, target, { only, among = [] }) {
     const server = net.createServer({ allowHalfOpen: true }, async (client) => {
       client.on('error', () => {});

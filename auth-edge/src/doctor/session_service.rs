@@ -91,7 +91,7 @@ async fn find_fault(settings: &SessionServiceSettings, address: &str) -> (String
     }
 }
 
-/// Connects as a call does, to find the error.
+/// Opens a connection with the settings of a call, to find the cause of an error.
 async fn connect(settings: &SessionServiceSettings, address: &str) -> Result<(), tonic::transport::Error> {
     let read = |path: &Path| read_bounded(path).unwrap_or_default();
     let mut tls = ClientTlsConfig::new();

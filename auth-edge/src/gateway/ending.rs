@@ -2,9 +2,9 @@
 //!
 //! | Answer | Ends |
 //! |---|---|
-//! | event stream | as a whole: browsers drop an incomplete event, and reconnect |
+//! | event stream | with a normal end of its body: browsers drop an incomplete event, and reconnect |
 //! | gRPC | with a status in its trailers: `UNAUTHENTICATED` for the session, `UNAVAILABLE` for the edge |
-//! | other | cut: missing last chunk or bytes (RFC 9112, section 8), RST_STREAM (RFC 9113, section 8.1) |
+//! | other | incomplete: last chunk or bytes missing (RFC 9112, section 8), RST_STREAM (RFC 9113, section 8.1) |
 //!
 //! Small bodies are not watched: they end before a check could run.
 
@@ -51,7 +51,7 @@ impl StreamKind {
     }
 }
 
-/// Ends an answer when its session ends. Also ends a stream when the edge is `overdue` to stop.
+/// Ends an answer when its session ends. Also ends a stream that outlasts the edge's time to stop (`overdue`).
 pub(super) fn until_ended(
     answer: Response,
     streams: &OpenStreams,
@@ -98,7 +98,7 @@ pub(super) fn until_ended(
     })
 }
 
-/// Registers the upload of a request with a long body as a stream of its session, if the request has one.
+/// Registers the upload of a long body as a stream of the request's session; `None` without a session.
 pub(super) fn upload(
     body: &Body,
     streams: &OpenStreams,

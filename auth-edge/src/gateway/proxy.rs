@@ -62,8 +62,8 @@ const PASSED_ON: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 /// ignores letter case here: some upstreams do, despite RFC 9110 (section 9.1).
 const NEVER_PASSED_ON: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
 
-/// How often the edge repeats an unprocessed request, each time on another connection. This is enough for a
-/// server that closes connections ten times as often as nginx.
+/// How often the edge repeats an unprocessed request, each time on another connection. This suffices even if the
+/// upstream closes each connection after 100 requests (nginx by default: 1,000).
 const UNPROCESSED_MAX: u8 = 5;
 
 fn is_never_passed_on(method: &str) -> bool {
@@ -98,7 +98,7 @@ impl Proxy {
             outgoing.authorized.current.as_ref(),
         );
         let open_upload = ending::upload(&body, streams, session);
-        // Kept for a repetition: the upstream may not process the request, or may demand a nonce.
+        // `upload` keeps the body: HTTP/2 upstreams can leave a request unprocessed, and others can demand a nonce.
         let is_kept = takes_streams || proof::is_needed(&outgoing);
         let upload = Upload::new(body, limit, &route.table.identity_names, is_kept);
         let began = Instant::now();

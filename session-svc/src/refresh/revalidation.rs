@@ -1,4 +1,4 @@
-//! Revalidating a session in use: a background refresh. Replicas start one try per session and [`PAUSE`].
+//! Revalidating a session in use: a background refresh. All replicas together start one try per session in [`PAUSE`].
 //!
 //! Deliberately absent: a schedule. A session that is not used is not refreshed.
 
@@ -41,11 +41,11 @@ impl Refresher {
         match self.session_store.store().remember(name, &[1], PAUSE).await {
             Ok(None) => {}
             Ok(Some(_)) => return "tried_before",
-            // A caller that needs the token detects whether the store is back.
+            // No retry: the next caller that needs the token finds out whether the store works again.
             Err(_) => return "failed",
         }
         if self.revalidates && seen.needs_sign_in {
-            // It was refused before revalidation was enabled, or the process died before the ending.
+            // The provider refused it before revalidation was enabled, or a process died before ending the session.
             return match self.end_at_last(seen, Cause::Refused, Vec::new()).await {
                 Ok(()) => "refreshed",
                 Err(_) => "failed",

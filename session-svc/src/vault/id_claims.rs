@@ -3,7 +3,7 @@
 //! An ID token usually repeats, byte for byte, the user's claims in the session. Only the parts of the token
 //! around these claims are then stored.
 //!
-//! Invariant: the restored token equals the original byte for byte, as one sealed message has token and claims.
+//! Invariant: the restored token equals the original byte for byte. One sealed message has the token and the claims.
 
 use bytes::Bytes;
 use memchr::memmem;
@@ -27,7 +27,7 @@ pub(super) struct AroundClaims {
 }
 
 impl AroundClaims {
-    /// The token without these claims, a JSON object; `None` if it does not contain them in this form.
+    /// The token without these claims. `None` if they are short, or the token does not contain them byte for byte.
     pub(super) fn of(parts: &[Bytes], claims: &str) -> Option<Self> {
         let members = members(claims).filter(|members| members.len() >= WORTH_BYTES)?;
         let [header, payload, signature] = parts else {
@@ -51,7 +51,7 @@ impl AroundClaims {
     }
 }
 
-/// The text between the braces of a JSON object, or after the subject that `subject` left out.
+/// The members of a JSON object, without braces. If `subject` removed the first member, `claims` begins with a comma.
 fn members(claims: &str) -> Option<&str> {
     claims.strip_prefix(['{', ','])?.strip_suffix('}')
 }

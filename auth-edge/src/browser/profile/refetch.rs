@@ -31,7 +31,7 @@ pub(crate) enum ProfileRefetch {
 /// Refetches per session in [`REFETCH_WINDOW`]: one, and two retries.
 const REFETCHES: u64 = 3;
 
-/// On average one refetch in five seconds: a user who changes the profile at the provider sees it on return.
+/// On average one refetch in five seconds: a user who returns from the provider's profile page sees the changes.
 const REFETCH_WINDOW: Duration = Duration::from_secs(15);
 
 /// How often a merge is retried if the session changes meanwhile.
