@@ -82,7 +82,7 @@ async fn find_fault(settings: &SessionServiceSettings, address: &str) -> (String
         },
         (Ok(()), true) => (
             "the connection ends after the TLS handshake".to_owned(),
-            "EDGE_SESSION_SVC_CERT_FILE and EDGE_SESSION_SVC_KEY_FILE: set the edge's certificate and key: a service with SESSION_CLIENT_CA_FILE accepts only callers with a certificate of that authority that has not expired".to_owned(),
+            "EDGE_SESSION_SVC_CERT_FILE and EDGE_SESSION_SVC_KEY_FILE: set the edge's certificate and key. A service with SESSION_CLIENT_CA_FILE accepts only callers with a valid certificate from that authority".to_owned(),
         ),
         (Ok(()), false) => (
             "a server listens there, but does not answer plain gRPC".to_owned(),
@@ -177,6 +177,6 @@ async fn rights(client: &SessionClient) -> Finding {
     }
     Finding::problem(
         format!("the edge may not call {}", refused.join(", ")),
-        "allow them to the edge in the file of SESSION_CALLERS: it calls every method",
+        "list these methods for the edge in the file of SESSION_CALLERS: the edge needs all of them",
     )
 }

@@ -62,8 +62,8 @@ const PASSED_ON: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 /// ignores letter case here: some upstreams do, despite RFC 9110 (section 9.1).
 const NEVER_PASSED_ON: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
 
-/// How often the edge repeats an unprocessed request, each time on another connection. This suffices even if the
-/// upstream closes each connection after 100 requests (nginx by default: 1,000).
+/// How often the edge repeats an unprocessed request, each time on another connection. Upstreams close a connection
+/// after some hundred requests or more, so a request rarely needs a second attempt.
 const UNPROCESSED_MAX: u8 = 5;
 
 fn is_never_passed_on(method: &str) -> bool {

@@ -101,7 +101,7 @@ pub(super) fn provider_logout(reader: &mut Reader) -> ProviderLogout {
         Err(error) => {
             reader.wrong(
                 NAME,
-                format!("must be oidc, auth0, cognito, off or a template, which {error}"),
+                format!("must be oidc, auth0, cognito, off or a template. The template {error}"),
             );
             ProviderLogout::Oidc
         }
