@@ -65,7 +65,7 @@ export class Network {
     return this.links.get(name);
   }
 
-  /** Opens a proxy port for the port `target`. Its client is process `only`, or the one of `among` that connects. */
+  /** Opens a proxy port for the port `target`. `only` names its one client process, `among` the candidates. */
   async front(to, target, { only, among = [] }) {
     const server = net.createServer({ allowHalfOpen: true }, async (client) => {
       client.on('error', () => {});

@@ -1,9 +1,9 @@
-//! Ends a session's answers and uploads when the session ends, and streams when the edge stops.
+//! Ends answers and uploads when their session ends. Ends streams when the edge stops.
 //!
 //! | Answer | Ends |
 //! |---|---|
 //! | event stream | with a normal end of its body: browsers drop an incomplete event, and reconnect |
-//! | gRPC | with a status in its trailers: `UNAUTHENTICATED` for the session, `UNAVAILABLE` for the edge |
+//! | gRPC | with a status in its trailers: `UNAUTHENTICATED` if the session ended, `UNAVAILABLE` if the edge stops |
 //! | other | incomplete: last chunk or bytes missing (RFC 9112, section 8), RST_STREAM (RFC 9113, section 8.1) |
 //!
 //! Small bodies are not watched: they end before a check could run.

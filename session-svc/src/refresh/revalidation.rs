@@ -19,7 +19,7 @@ pub(super) const MAX_REVALIDATIONS: usize = 64;
 
 impl Refresher {
     /// Refreshes valid tokens later and in the background, unless a recent try exists. Concurrent calls share
-    /// one grant. `caller` made the call that showed the need.
+    /// one grant. `caller` names the program whose call started the refresh; empty for a security event.
     pub fn refresh_later(&self, seen: Session, caller: &str) {
         let (refresher, caller) = (self.clone(), caller.to_owned());
         self.work.spawn(carried(async move {
@@ -45,7 +45,7 @@ impl Refresher {
             Err(_) => return "failed",
         }
         if self.revalidates && seen.needs_sign_in {
-            // The provider refused it before revalidation was enabled, or a process died before ending the session.
+            // The provider refused the token before revalidation was on, or a process died before ending the session.
             return match self.end_at_last(seen, Cause::Refused, Vec::new()).await {
                 Ok(()) => "refreshed",
                 Err(_) => "failed",

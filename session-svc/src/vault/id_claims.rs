@@ -51,7 +51,7 @@ impl AroundClaims {
     }
 }
 
-/// The members of a JSON object, without braces. If `subject` removed the first member, `claims` begins with a comma.
+/// The members of a JSON object, without braces. Claims that `subject.rs` shortened begin with a comma.
 fn members(claims: &str) -> Option<&str> {
     claims.strip_prefix(['{', ','])?.strip_suffix('}')
 }
