@@ -28,7 +28,7 @@ pub(crate) use self::kept::store_and_keys;
 /// The program and all its settings.
 pub static SERVICE: Service = Service {
     name: "session-svc",
-    prefix: "SESSION_",
+    prefixes: &["SESSION_"],
     shared_prefix: Some(provider_settings::PREFIX),
     about: "Stores the sessions of signed-in users, encrypted, and gives out fresh access tokens.",
     first_settings: &[
@@ -44,6 +44,7 @@ pub static SERVICE: Service = Service {
         "OIDC_CLIENT_ID",
         "OIDC_CLIENT_SECRET",
     ],
+    fixed: &[],
     topics: &[
         &ADDRESSES,
         &PROCESS,
@@ -99,7 +100,8 @@ static ADDRESSES: Topic = Topic {
     ],
 };
 
-static STORE: Topic = Topic {
+/// The store.
+pub static STORE: Topic = Topic {
     title: "Store",
     settings: &[
         Setting {
@@ -119,7 +121,8 @@ static STORE: Topic = Topic {
     ],
 };
 
-static DURATIONS: Topic = Topic {
+/// How long sessions live.
+pub static DURATIONS: Topic = Topic {
     title: "Durations",
     settings: &[
         setting(
@@ -149,7 +152,8 @@ static DURATIONS: Topic = Topic {
     ],
 };
 
-static LIMITS: Topic = Topic {
+/// Limits of sessions.
+pub static LIMITS: Topic = Topic {
     title: "Limits",
     settings: &[setting(
         "SESSION_MAX_PER_SUBJECT",

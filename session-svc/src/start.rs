@@ -15,7 +15,9 @@ use chassis::secret::{Reloading, split_list};
 use chassis::serve::{self, BindError, ListenerRole, MemoryShare, Stopping};
 use chassis::tls::{CertificateMetrics, ServerTls, TlsError};
 use oidc::{BuildError, RelyingParty};
+use session_proto::client::ConnectInMemory;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
@@ -125,12 +127,49 @@ impl AccessPolicy {
     }
 }
 
+/// How callers reach the service.
+pub enum Entrance {
+    /// Over the network.
+    Tcp(TcpListener),
+    /// From within this process: receives what callers connect with.
+    InMemory(oneshot::Sender<ConnectInMemory>),
+}
+
+impl From<TcpListener> for Entrance {
+    fn from(listener: TcpListener) -> Self {
+        Self::Tcp(listener)
+    }
+}
+
 /// Runs the service until the runtime shuts down.
 ///
 /// # Errors
 /// The reason why it cannot start.
-pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartError> {
+pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError> {
     let certificates = CertificateMetrics::new(&runtime.metrics)?;
+    let listener = serve::bind(settings.listen, "SESSION_LISTEN").await?;
+    run_at(listener.into(), settings, certificates, runtime).await
+}
+
+/// Runs the service for callers within this process, until the runtime shuts down. Sends what they connect with.
+///
+/// # Errors
+/// The reason why it cannot start.
+pub async fn run_in_memory(
+    settings: Settings,
+    runtime: Runtime,
+    connect: oneshot::Sender<ConnectInMemory>,
+) -> Result<(), StartError> {
+    let certificates = CertificateMetrics::new(&runtime.metrics)?;
+    run_at(Entrance::InMemory(connect), settings, certificates, runtime).await
+}
+
+async fn run_at(
+    entrance: Entrance,
+    mut settings: Settings,
+    certificates: CertificateMetrics,
+    runtime: Runtime,
+) -> Result<(), StartError> {
     let tls = match settings.tls.clone() {
         Some(files) => {
             let tls = ServerTls::load(&files)?.measured(&certificates);
@@ -139,7 +178,6 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         }
         None => None,
     };
-    let listener = serve::bind(settings.listen, "SESSION_LISTEN").await?;
     provider_settings::measure(&mut settings.providers, &runtime.metrics, &certificates)?;
     let mut parties = Vec::new();
     for provider in &settings.providers.all {
@@ -173,7 +211,7 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         None => Callers::anyone(),
     };
     let access = AccessPolicy { tls, callers };
-    serve(access, parts, listener, runtime).await
+    serve(access, parts, entrance, runtime).await
 }
 
 /// Serves the clients that the policy admits, and reports endings to receivers, until the runtime shuts down.
@@ -183,9 +221,10 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
 pub async fn serve<P: Into<RefreshProviders>>(
     access: AccessPolicy,
     parts: ServiceParts<P>,
-    listener: TcpListener,
+    entrance: impl Into<Entrance>,
     runtime: Runtime,
 ) -> Result<(), StartError> {
+    let entrance = entrance.into();
     let store: Arc<dyn KeyValueStore> = Arc::new(MeasuredStore::new(parts.store, &runtime.metrics)?);
     let condition = StoreCondition::new(&runtime)?;
     let vault = Vault {
@@ -233,19 +272,32 @@ pub async fn serve<P: Into<RefreshProviders>>(
     let mut background = JoinSet::new();
     background.spawn(refresher.clone().revoke_noted(runtime.shutdown.clone()));
     background.spawn(condition.follow(store, runtime.shutdown.clone()));
-    log_start(&listener, parts.limits);
+    log_start(&entrance, parts.limits);
     let stop_requested = async {
         runtime.shutdown.cancelled().await;
         Instant::now()
     };
-    let serving = serve::serve_each(runtime.workers, listener, router, access.tls, limits, stopping);
+    let serving = async {
+        match entrance {
+            Entrance::Tcp(listener) => {
+                serve::serve_each(runtime.workers, listener, router, access.tls, limits, stopping).await;
+            }
+            Entrance::InMemory(connect) => {
+                // Without a receiver the process is about to end.
+                let _ = connect.send(ConnectInMemory::new(move || serve::connect_in_memory(router())));
+                runtime.shutdown.cancelled().await;
+            }
+        }
+    };
     let ((), since) = tokio::join!(serving, stop_requested);
     finish(calls, refresher, delivering, since).await;
     Ok(())
 }
 
-fn log_start(listener: &TcpListener, limits: SessionLimits) {
-    if let Ok(address) = listener.local_addr() {
+fn log_start(entrance: &Entrance, limits: SessionLimits) {
+    if let Entrance::Tcp(listener) = entrance
+        && let Ok(address) = listener.local_addr()
+    {
         tracing::info!(%address, "answering gRPC");
     }
     if limits.revalidate_ms > 0 {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use chassis::findings::chain;
 use chassis::settings::Reader;
 use chassis::tls;
-use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
+use session_proto::client::{ClientSettings, ClientTls, ConnectInMemory, InvalidSettings, SessionClient};
 use url::Url;
 
 use crate::values::web_url::is_origin;
@@ -25,6 +25,8 @@ pub struct SessionServiceSettings {
     pub(crate) ca: Option<PathBuf>,
     /// Our certificate and key.
     pub(crate) identity: Option<(PathBuf, PathBuf)>,
+    /// The session service in this process, in place of the addresses.
+    pub in_memory: Option<ConnectInMemory>,
 }
 
 impl SessionServiceSettings {
@@ -36,6 +38,7 @@ impl SessionServiceSettings {
         let tls = |ca: &PathBuf| ClientTls::from_files(ca.clone(), self.identity.clone());
         Ok(ClientSettings {
             tls: self.ca.as_ref().map(tls).transpose()?,
+            in_memory: self.in_memory.clone(),
             ..ClientSettings::new(self.addresses.clone())
         })
     }
@@ -46,6 +49,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> SessionServiceSettings {
         addresses: addresses(reader),
         ca: tls::read_authorities(reader, AUTHORITIES),
         identity: tls::read_pair(reader, CERTIFICATE, KEY),
+        in_memory: None,
     };
     let names = [ADDRESSES, AUTHORITIES, CERTIFICATE, KEY];
     if !names.iter().any(|name| reader.is_wrong(name)) {

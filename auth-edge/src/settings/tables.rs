@@ -6,7 +6,7 @@ use chassis::settings::{Service, Setting, Topic, setting};
 /// The program and all its settings.
 pub static SERVICE: Service = Service {
     name: "auth-edge",
-    prefix: "EDGE_",
+    prefixes: &["EDGE_"],
     shared_prefix: Some(provider_settings::PREFIX),
     about: "Signs users in at an OpenID provider, keeps their session in a cookie, and guards the applications behind it.",
     first_settings: &[
@@ -22,6 +22,7 @@ pub static SERVICE: Service = Service {
         "OIDC_CLIENT_SECRET",
         "OIDC_SCOPE",
     ],
+    fixed: &[],
     topics: &[
         &ADDRESSES,
         &PROCESS,
@@ -38,7 +39,8 @@ pub static SERVICE: Service = Service {
 
 static PROCESS: Topic = process_topic!("EDGE_", "127.0.0.1:9300");
 
-static ADDRESSES: Topic = Topic {
+/// The addresses of the edge.
+pub static ADDRESSES: Topic = Topic {
     title: "Addresses",
     settings: &[
         setting(
@@ -80,7 +82,8 @@ static ADDRESSES: Topic = Topic {
     ],
 };
 
-static COOKIES: Topic = Topic {
+/// The cookies.
+pub static COOKIES: Topic = Topic {
     title: "Cookies",
     settings: &[
         Setting {
@@ -123,7 +126,8 @@ static COOKIES: Topic = Topic {
     ],
 };
 
-static SIGN_IN: Topic = Topic {
+/// Sign-in and profile.
+pub static SIGN_IN: Topic = Topic {
     title: "Sign-in and profile",
     settings: &[
         setting(
@@ -183,7 +187,8 @@ static SIGN_IN: Topic = Topic {
     ],
 };
 
-static SIGN_OUT: Topic = Topic {
+/// Sign-out.
+pub static SIGN_OUT: Topic = Topic {
     title: "Sign-out",
     settings: &[
         setting(
@@ -213,7 +218,8 @@ static SIGN_OUT: Topic = Topic {
     ],
 };
 
-static PAGES: Topic = Topic {
+/// The edge's own pages.
+pub static PAGES: Topic = Topic {
     title: "Pages",
     settings: &[setting(
         "EDGE_PAGES_DIR",
@@ -223,7 +229,8 @@ static PAGES: Topic = Topic {
     )],
 };
 
-static GATEWAY: Topic = Topic {
+/// The gateway.
+pub static GATEWAY: Topic = Topic {
     title: "Gateway",
     settings: &[
         setting(
@@ -249,6 +256,12 @@ static GATEWAY: Topic = Topic {
             "off",
             "ADDRESS",
             "Address for Envoy's external authorization over gRPC, or off. Uses TLS if EDGE_TLS_CERT_FILE is set. Do not expose it to the public.",
+        ),
+        setting(
+            "EDGE_ALIASES",
+            "none",
+            "PRODUCT",
+            "Also answers the addresses of another product, so that proxies and applications keep their configuration. One of: none, oauth2-proxy. oauth2-proxy adds /oauth2/start, sign_in, sign_out, auth and userinfo. The callback is then /oauth2/callback. Applications receive X-Forwarded-User, -Email, -Groups and -Preferred-Username from routes without headers of their own, and X-Auth-Request-User and so on from checks.",
         ),
         setting(
             "EDGE_UPSTREAM_JWT_KEY_FILE",
@@ -307,7 +320,8 @@ static SESSION_SERVICE: Topic = Topic {
     ],
 };
 
-static ANALYTICS: Topic = Topic {
+/// Product analytics.
+pub static ANALYTICS: Topic = Topic {
     title: "Product analytics",
     settings: &[
         setting(

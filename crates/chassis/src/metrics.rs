@@ -3,6 +3,10 @@
 pub(crate) mod limit_hits;
 mod sampled;
 
+use std::collections::HashMap;
+
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
 use prometheus::{IntGaugeVec, Opts, Registry};
 
 pub use limit_hits::LimitHits;
@@ -26,4 +30,28 @@ pub(crate) fn registry(program: &str) -> Result<Registry, prometheus::Error> {
         prometheus::process_collector::ProcessCollector::for_self(),
     ))?;
     Ok(registry)
+}
+
+/// A registry within another one, whose metrics carry one more label.
+///
+/// # Errors
+/// The label is not valid.
+pub fn nested(registry: &Registry, label: &str, value: &str) -> Result<Registry, prometheus::Error> {
+    let labels = HashMap::from([(label.to_owned(), value.to_owned())]);
+    let inner = Registry::new_custom(None, Some(labels))?;
+    registry.register(Box::new(Nested(inner.clone())))?;
+    Ok(inner)
+}
+
+struct Nested(Registry);
+
+impl Collector for Nested {
+    /// None: the metrics are described where they are registered.
+    fn desc(&self) -> Vec<&Desc> {
+        Vec::new()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        self.0.gather()
+    }
 }

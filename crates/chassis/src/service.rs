@@ -61,6 +61,21 @@ where
     E: std::error::Error + 'static,
     F: Future<Output = Result<(), E>>,
 {
+    main_with(service, |_| {}, tools, read, run)
+}
+
+/// Runs a program that derives settings from others: `derive` adds values to those given.
+pub fn main_with<S, E, F>(
+    service: &'static Service,
+    derive: impl FnOnce(&mut Source),
+    tools: &[&dyn Tool],
+    read: impl FnOnce(&mut Reader<'_>) -> S,
+    run: impl FnOnce(S, Runtime) -> F,
+) -> ExitCode
+where
+    E: std::error::Error + 'static,
+    F: Future<Output = Result<(), E>>,
+{
     panics::abort_on_panic();
     memory::refuse_huge_pages();
     let commands = tools.iter().map(|tool| tool.command());
@@ -79,7 +94,8 @@ where
         print!("{}", markdown(service));
         return ExitCode::SUCCESS;
     }
-    let source = Source::gather(service, &command_line, std::env::vars_os());
+    let mut source = Source::gather(service, &command_line, std::env::vars_os());
+    derive(&mut source);
     if let (Action::Command, Some((name, matches))) = (command_line.action, &command_line.command)
         && let Some(tool) = tools.iter().find(|tool| tool.command().get_name() == name)
     {

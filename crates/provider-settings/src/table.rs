@@ -25,10 +25,11 @@ pub(crate) fn is_of_one_provider(setting: &Setting) -> bool {
 /// Reads the settings of one provider as if they were the variables of a service without other settings.
 pub(crate) static ONE_PROVIDER: Service = Service {
     name: "a provider",
-    prefix: PREFIX,
+    prefixes: &[PREFIX],
     shared_prefix: None,
     about: "One provider.",
     first_settings: &[],
+    fixed: &[],
     topics: &[&TOPIC],
 };
 
@@ -89,13 +90,19 @@ pub static TOPIC: Topic = Topic {
             "OIDC_CLIENT_AUTH_METHOD",
             "client_secret_basic",
             "METHOD",
-            "How this client authenticates at the provider. One of: client_secret_basic, client_secret_post, private_key_jwt, tls_client_auth, none. If it is not set and the provider's metadata list client_secret_post without client_secret_basic, the client uses client_secret_post.",
+            "How this client authenticates at the provider. One of: client_secret_basic, client_secret_post, private_key_jwt, spiffe_jwt, tls_client_auth, none. If it is not set and the provider's metadata list client_secret_post without client_secret_basic, the client uses client_secret_post.",
         ),
         setting(
             "OIDC_CLIENT_KEY_FILE",
             "",
             "LIST",
             "PEM private keys for private_key_jwt, signed requests and tls_client_auth. Each is PKCS#8: RSA, P-256, P-384, P-521 or Ed25519. The first signs; an RSA key uses the strongest algorithm that the metadata list, or RS256. The edge publishes the public keys at /.well-known/vestibule/client-jwks.json, so that the provider knows a new key before its first use.",
+        ),
+        setting(
+            "OIDC_CLIENT_ASSERTION_FILE",
+            "",
+            "FILE",
+            "File with a JWT that authenticates this client without a secret: a projected ServiceAccount token, an Entra workload identity or a SPIFFE JWT-SVID. Read for each request. The method is then private_key_jwt; for a JWT-SVID, providers may require spiffe_jwt.",
         ),
         setting(
             "OIDC_CLIENT_CERT_FILE",

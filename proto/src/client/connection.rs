@@ -24,6 +24,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
 use super::batching::Batcher;
+use super::settings::ConnectInMemory;
 use crate::v1::session_service_client::SessionServiceClient;
 
 /// Longest wait for the first bytes after a connection is accepted. A slower server is down or unhealthy.
@@ -74,19 +75,27 @@ pub(super) struct ReplicaConnection {
 
 impl ReplicaConnection {
     /// Connects, including handshakes, on the current runtime.
-    pub(super) async fn make(endpoint: &Endpoint, address: SocketAddr) -> Result<Self, Status> {
+    pub(super) async fn make(
+        endpoint: &Endpoint,
+        address: SocketAddr,
+        in_memory: Option<ConnectInMemory>,
+    ) -> Result<Self, Status> {
         let state = Arc::<ConnectionState>::default();
         let begun = AtomicBool::new(false);
         let of_connection = Arc::clone(&state);
         let connector = service_fn(move |_: Uri| {
             let again = begun.swap(true, Ordering::Relaxed);
-            let state = Arc::clone(&of_connection);
+            let (state, in_memory) = (Arc::clone(&of_connection), in_memory.clone());
             async move {
                 if again {
                     state.go_away();
                     return Err(io::Error::from(io::ErrorKind::NotConnected));
                 }
-                ObservedSocket::connect(address, state).await.map(TokioIo::new)
+                let stream: Box<dyn Stream> = match in_memory {
+                    Some(service) => Box::new(service.connect()),
+                    None => Box::new(tcp(address).await?),
+                };
+                Ok(TokioIo::new(ObservedSocket::over(stream, state)))
             }
         });
         let made = endpoint.connect_with_connector(connector).await;
@@ -117,24 +126,33 @@ fn unreachable() -> Status {
     Status::unavailable("no connection to the session service can be made")
 }
 
+async fn tcp(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// The bytes of a connection.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
 /// The socket of a connection: reports received bytes and its end, and combines writes.
 struct ObservedSocket {
-    stream: BufWriter<TcpStream>,
+    stream: BufWriter<Box<dyn Stream>>,
     state: Arc<ConnectionState>,
     /// Whether a flush has let other tasks run.
     has_yielded: bool,
 }
 
 impl ObservedSocket {
-    /// Connects to `address`; `state` belongs to the connection.
-    async fn connect(address: SocketAddr, state: Arc<ConnectionState>) -> io::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        Ok(Self {
+    /// `state` belongs to the connection.
+    fn over(stream: Box<dyn Stream>, state: Arc<ConnectionState>) -> Self {
+        Self {
             stream: BufWriter::new(stream),
             state,
             has_yielded: false,
-        })
+        }
     }
 }
 

@@ -16,8 +16,9 @@ use tonic::Status;
 use tonic::transport::{ClientTlsConfig, Endpoint, Uri};
 
 use super::connection::ReplicaConnection;
+use super::pool::Pool;
 use super::resolve::Resolve;
-use super::settings::InvalidSettings;
+use super::settings::{ConnectInMemory, InvalidSettings};
 use super::stream_connections::{StreamConnections, StreamPermit};
 use super::tls::ClientTls;
 
@@ -168,6 +169,7 @@ type Attempt = Shared<BoxFuture<'static, Result<Arc<ReplicaConnection>, Status>>
 pub(super) struct ReplicaEndpoint {
     pub(super) id: EndpointId,
     endpoint: Endpoint,
+    in_memory: Option<ConnectInMemory>,
     /// The last connection for calls.
     for_calls: ArcSwapOption<ReplicaConnection>,
     for_streams: StreamConnections,
@@ -187,17 +189,18 @@ impl ReplicaEndpoint {
         target: &ServiceTarget,
         address: SocketAddr,
         tls: Option<&ClientTls>,
-        resolve_soon: &Arc<Notify>,
+        pool: &Pool,
     ) -> Option<Arc<Self>> {
         match target.endpoint(address, tls) {
             Ok(endpoint) => Some(Arc::new(Self {
                 id: target.id(address),
                 endpoint,
+                in_memory: pool.settings.in_memory.clone(),
                 for_calls: ArcSwapOption::default(),
                 for_streams: StreamConnections::default(),
                 attempt: Mutex::default(),
                 epoch: Instant::now(),
-                resolve_soon: Arc::clone(resolve_soon),
+                resolve_soon: Arc::clone(&pool.resolve_soon),
                 ejected_until_ms: AtomicU64::new(0),
                 failures: AtomicU32::new(0),
             })),
@@ -268,7 +271,7 @@ impl ReplicaEndpoint {
     }
 
     async fn make_connection(&self) -> Result<Arc<ReplicaConnection>, Status> {
-        let made = ReplicaConnection::make(&self.endpoint, self.id.address).await;
+        let made = ReplicaConnection::make(&self.endpoint, self.id.address, self.in_memory.clone()).await;
         made.map(Arc::new)
     }
 

@@ -57,7 +57,7 @@ use tonic::Response;
 pub use self::endpoint::EndpointId;
 pub use self::failure::{Advice, SessionError};
 pub use self::resolve::{Resolve, ResolveFuture, SystemResolver};
-pub use self::settings::{Annotate, ClientSettings, InvalidSettings, OnRenewal};
+pub use self::settings::{Annotate, ClientSettings, ConnectInMemory, InvalidSettings, OnRenewal};
 pub use self::tls::ClientTls;
 pub use self::watch::WatchItem;
 

@@ -47,7 +47,7 @@ pub(super) struct Pool {
     /// Held while resolving.
     resolving: Mutex<Certificates>,
     resolver_runs: AtomicBool,
-    resolve_soon: Arc<Notify>,
+    pub(super) resolve_soon: Arc<Notify>,
     pub(super) settings: ClientSettings,
 }
 
@@ -246,8 +246,7 @@ impl Pool {
                     .iter()
                     .find(|replica| same_certificates && replica.id == id);
                 let kept = kept.cloned();
-                replicas
-                    .extend(kept.or_else(|| ReplicaEndpoint::new(target, address, tls, &self.resolve_soon)));
+                replicas.extend(kept.or_else(|| ReplicaEndpoint::new(target, address, tls, self)));
             }
         }
         replicas.sort_by(|one, other| one.id.cmp(&other.id));

@@ -5,6 +5,7 @@ use std::fmt::{Debug, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::DuplexStream;
 use tonic::metadata::MetadataMap;
 
 use super::resolve::{Resolve, SystemResolver};
@@ -15,6 +16,27 @@ pub type Annotate = Arc<dyn Fn(&mut MetadataMap) + Send + Sync>;
 
 /// Called when changed certificate files were loaded or rejected.
 pub type OnRenewal = Arc<dyn Fn(Result<(), &(dyn Error + 'static)>) + Send + Sync>;
+
+/// Opens connections to a session service in the same process, each on the current runtime.
+#[derive(Clone)]
+pub struct ConnectInMemory(Arc<dyn Fn() -> DuplexStream + Send + Sync>);
+
+impl ConnectInMemory {
+    /// Connects by calling `connect`.
+    pub fn new(connect: impl Fn() -> DuplexStream + Send + Sync + 'static) -> Self {
+        Self(Arc::new(connect))
+    }
+
+    pub(super) fn connect(&self) -> DuplexStream {
+        (self.0)()
+    }
+}
+
+impl Debug for ConnectInMemory {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ConnectInMemory")
+    }
+}
 
 /// Where the session service is and how to connect.
 #[derive(Clone)]
@@ -35,6 +57,8 @@ pub struct ClientSettings {
     pub watch_silence: Duration,
     /// Turns names into addresses.
     pub resolver: Arc<dyn Resolve>,
+    /// Replaces TCP connections to `addresses`, which then only name the service.
+    pub in_memory: Option<ConnectInMemory>,
 }
 
 impl ClientSettings {
@@ -51,6 +75,7 @@ impl ClientSettings {
             annotate: None,
             watch_silence: Duration::from_secs(1),
             resolver: Arc::new(SystemResolver),
+            in_memory: None,
         }
     }
 }

@@ -15,7 +15,8 @@ use crate::transmitter::Receivers;
 
 pub(crate) const SIGNALS: &str = "SESSION_SIGNALS";
 
-pub(super) static TOPIC: Topic = Topic {
+/// Security events of other systems.
+pub static TOPIC: Topic = Topic {
     title: "Shared Signals",
     settings: &[setting(
         SIGNALS,

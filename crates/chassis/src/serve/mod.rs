@@ -11,6 +11,7 @@ mod capacity;
 mod closing;
 mod connection;
 mod connection_io;
+mod in_memory;
 mod limits;
 mod lingering;
 mod memory_share;
@@ -40,6 +41,7 @@ use crate::tls::ServerTls;
 
 pub use self::bind::{BindError, bind, give_up_stalled};
 pub use self::byte_budget::{ByteBudget, BytesPermit};
+pub use self::in_memory::connect_in_memory;
 pub use self::limits::{Limits, PerClientLimit, network, unavailable};
 pub use self::memory_share::{ListenerRole, MemoryShare};
 

@@ -149,7 +149,7 @@ fn argument(service: &Service, setting: &Setting) -> Arg {
     let origin = format!("[env: {}]{default}", setting.name);
     let first_sentence = setting.help.split_inclusive(". ").next().unwrap_or_default();
     let argument = Arg::new(setting.name)
-        .long(setting.flag(service.prefix))
+        .long(setting.flag(service.prefixes))
         .value_name(setting.value)
         .help(format!("{} {origin}", first_sentence.trim_end()))
         .long_help(format!("{} {origin}", setting.help));
@@ -165,7 +165,7 @@ fn argument(service: &Service, setting: &Setting) -> Arg {
 
 fn file_argument(service: &Service, setting: &Setting) -> Arg {
     let variable = setting.file_variable();
-    let flag = format!("{}-file", setting.flag(service.prefix));
+    let flag = format!("{}-file", setting.flag(service.prefixes));
     let help = format!(
         "File that contains {}. Read again when it changes [env: {variable}]",
         setting.name

@@ -33,21 +33,18 @@ pub const fn setting(
 }
 
 impl Setting {
-    /// The flag without its dashes: kebab case, without the service's prefix.
-    pub(crate) fn flag(&self, prefix: &str) -> String {
-        self.name
-            .strip_prefix(prefix)
-            .unwrap_or(self.name)
-            .to_ascii_lowercase()
-            .replace('_', "-")
+    /// The flag without its dashes: kebab case, without a prefix of the service.
+    pub(crate) fn flag(&self, prefixes: &[&str]) -> String {
+        let own = prefixes.iter().find_map(|prefix| self.name.strip_prefix(prefix));
+        own.unwrap_or(self.name).to_ascii_lowercase().replace('_', "-")
     }
 
     /// The flag as messages name it; empty for a standard variable, which has none.
-    pub(super) fn shown_flag(&self, prefix: &str) -> String {
+    pub(super) fn shown_flag(&self, prefixes: &[&str]) -> String {
         if self.name.starts_with("OTEL_") {
             return String::new();
         }
-        format!("--{}", self.flag(prefix))
+        format!("--{}", self.flag(prefixes))
     }
 
     /// The variables it is read from, in order of priority. Proxy variables may be in lower case, as in other
@@ -86,8 +83,8 @@ pub struct Topic {
 pub struct Service {
     /// The binary's name.
     pub name: &'static str,
-    /// The prefix of its own variables, for example `EDGE_`.
-    pub prefix: &'static str,
+    /// The prefixes of its own variables, for example `EDGE_`. Flags omit them.
+    pub prefixes: &'static [&'static str],
     /// The prefix of variables shared with other services, if any; typing mistakes there are reported too.
     pub shared_prefix: Option<&'static str>,
     /// One sentence for the manual.
@@ -96,6 +93,8 @@ pub struct Service {
     pub first_settings: &'static [&'static str],
     /// Its topics, in the order of the manual.
     pub topics: &'static [&'static Topic],
+    /// Settings that the program reads and no user can set: their defaults are their values.
+    pub fixed: &'static [Setting],
 }
 
 impl Service {
@@ -113,7 +112,9 @@ impl Service {
 
     /// The setting of that variable name.
     pub(crate) fn setting(&self, name: &str) -> Option<&'static Setting> {
-        self.settings().find(|setting| setting.name == name)
+        self.settings()
+            .chain(self.fixed)
+            .find(|setting| setting.name == name)
     }
 }
 

@@ -186,24 +186,31 @@ impl<'a> Reader<'a> {
     pub fn wrong(&mut self, name: &str, text: impl AsRef<str>) {
         let flag = self
             .declared(name)
-            .map(|setting| setting.shown_flag(self.source.service.prefix))
+            .map(|setting| setting.shown_flag(self.source.service.prefixes))
             .unwrap_or_default();
         let text = scrubbed(self.source.service, self.source, text.as_ref());
-        self.mistakes.push(SettingNotice {
+        let mistake = SettingNotice {
             name: name.to_owned(),
             flag,
             text,
-        });
+        };
+        // Two parts of a program may read the same setting.
+        if !self.mistakes.contains(&mistake) {
+            self.mistakes.push(mistake);
+        }
     }
 
     /// Records a warning.
     pub fn warn(&mut self, name: &str, text: impl AsRef<str>) {
         let text = scrubbed(self.source.service, self.source, text.as_ref());
-        self.warnings.push(SettingNotice {
+        let warning = SettingNotice {
             name: name.to_owned(),
             flag: String::new(),
             text,
-        });
+        };
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
     }
 
     /// Returns `value` with all warnings, or the mistakes if there are any.

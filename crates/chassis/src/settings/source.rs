@@ -59,6 +59,37 @@ impl Source {
         source
     }
 
+    /// Gives a value to a setting that has none: a program derives it from others.
+    pub fn provide(&mut self, name: &str, value: &str) {
+        if let Some(setting) = self.service.setting(name).filter(|_| !self.is_given(name)) {
+            self.values.insert(setting.name, value.to_owned());
+        }
+    }
+
+    /// Reads a secret that is not given from this file.
+    pub fn provide_file(&mut self, name: &str, path: PathBuf) {
+        if let Some(setting) = self.service.setting(name).filter(|_| !self.is_given(name)) {
+            self.read_secret(setting, path);
+        }
+    }
+
+    /// Records a mistake of a setting: what is wrong and what to do.
+    pub fn wrong(&mut self, name: &str, text: String) {
+        if let Some(setting) = self.service.setting(name) {
+            self.mistake(setting, text);
+        }
+    }
+
+    fn is_given(&self, name: &str) -> bool {
+        self.values.contains_key(name) || self.files.contains_key(name)
+    }
+
+    /// The value of a setting, its default included.
+    pub fn value(&self, name: &str) -> &str {
+        let default = self.service.setting(name).map_or("", |setting| setting.default);
+        self.text(name).unwrap_or(default).trim()
+    }
+
     /// The value given for a variable, if any.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
@@ -112,7 +143,7 @@ impl Source {
     fn mistake(&mut self, setting: &Setting, text: String) {
         self.mistakes.push(SettingNotice {
             name: setting.name.to_owned(),
-            flag: setting.shown_flag(self.service.prefix),
+            flag: setting.shown_flag(self.service.prefixes),
             text,
         });
     }
@@ -125,9 +156,9 @@ impl Source {
                 std::iter::once(setting.name.to_owned()).chain(file)
             })
             .collect();
-        let prefixes = [Some(self.service.prefix), self.service.shared_prefix];
+        let (own, shared) = (self.service.prefixes, self.service.shared_prefix);
         for (name, value) in environment {
-            let ours = prefixes.iter().flatten().any(|prefix| name.starts_with(prefix));
+            let ours = own.iter().chain(&shared).any(|prefix| name.starts_with(prefix));
             if !ours || known.contains(name) || is_kubernetes_service_link(name, value) {
                 continue;
             }

@@ -21,7 +21,7 @@ pub(crate) fn markdown(service: &Service) -> String {
             } else {
                 format!("`{}`", cell(setting.default))
             };
-            let flag = setting.flag(service.prefix);
+            let flag = setting.flag(service.prefixes);
             let (value, help) = (cell(setting.value), cell(setting.help));
             text.push_str(&format!(
                 "| {variable} | `--{flag} {value}` | {default} | {help} |\n"

@@ -26,10 +26,11 @@ static TOPIC: Topic = Topic {
 
 static SERVICE: Service = Service {
     name: "t",
-    prefix: "T_",
+    prefixes: &["T_"],
     shared_prefix: Some("SHARED_"),
     about: "",
     first_settings: &[],
+    fixed: &[],
     topics: &[&TOPIC],
 };
 

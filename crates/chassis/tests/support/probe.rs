@@ -58,10 +58,11 @@ static TOPIC: Topic = Topic {
 
 static SERVICE: Service = Service {
     name: "chassis-probe",
-    prefix: "PROBE_",
+    prefixes: &["PROBE_"],
     shared_prefix: None,
     about: "A probe.",
     first_settings: &[],
+    fixed: &[],
     topics: &[&TOPIC, &PROCESS],
 };
 

@@ -9,10 +9,11 @@ use tempfile::TempDir;
 
 static SERVICE: Service = Service {
     name: "test",
-    prefix: "TEST_",
+    prefixes: &["TEST_"],
     shared_prefix: Some(provider_settings::PREFIX),
     about: "reads the providers' settings",
     first_settings: &[],
+    fixed: &[],
     topics: &[&TOPIC],
 };
 

@@ -21,10 +21,11 @@ use tokio_util::sync::CancellationToken;
 
 static SERVICE: Service = Service {
     name: "test",
-    prefix: "TEST_",
+    prefixes: &["TEST_"],
     shared_prefix: Some(provider_settings::PREFIX),
     about: "reads the provider's settings",
     first_settings: &[],
+    fixed: &[],
     topics: &[&TOPIC],
 };
 
