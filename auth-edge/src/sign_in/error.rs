@@ -185,7 +185,7 @@ fn of_provider(error: &ProviderError) -> Reason {
         ProviderError::PushedRequests => Reason::PushedRequests,
         ProviderError::Refused(_, refusal) => of_refusal(refusal),
         ProviderError::ClientRefused { .. } => Reason::ClientRefused,
-        ProviderError::ClientAssertion(_) => Reason::NotSigned,
+        ProviderError::ClientAssertion(_) | ProviderError::ClientProof(_) => Reason::NotSigned,
         ProviderError::Recent(earlier) => of_provider(earlier),
     }
 }

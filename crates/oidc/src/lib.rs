@@ -26,7 +26,8 @@ mod shown_tests;
 mod tokens;
 
 pub use client::algorithm::{SigningAlgorithm, UnknownAlgorithm};
-pub use client::client_auth::ClientAuth;
+pub use client::assertion_file::{AssertionFileError, AssertionType};
+pub use client::client_auth::{ClientAuth, ClientProofError};
 pub use client::client_key::{ClientKey, ClientKeys, SigningFailed};
 pub use client::dpop::DpopKey;
 pub use error::oauth_error::OAuthError;

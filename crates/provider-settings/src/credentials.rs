@@ -4,7 +4,12 @@ use std::path::{Path, PathBuf};
 
 use chassis::settings::Reader;
 use chassis::tls;
-use oidc::{ClientAuth, ClientKey, ClientKeys, ClientSecret, Credentials, DpopKey, ForwardProxy};
+use oidc::{
+    AssertionType, ClientAuth, ClientKey, ClientKeys, ClientSecret, Credentials, DpopKey, ForwardProxy,
+};
+
+/// The setting for the file with a client assertion.
+const ASSERTION_FILE: &str = "OIDC_CLIENT_ASSERTION_FILE";
 
 /// Shorter secrets can be guessed.
 const LEAST_SECRET_CHARS: usize = 8;
@@ -23,13 +28,20 @@ pub(crate) fn credentials(reader: &mut Reader<'_>) -> Credentials {
 
 /// Reads the method and its settings; `None` if it recorded a mistake.
 fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
-    let method = reader.text("OIDC_CLIENT_AUTH_METHOD");
+    let mut method = reader.text("OIDC_CLIENT_AUTH_METHOD");
+    if reader.is_given(ASSERTION_FILE) && !reader.is_given("OIDC_CLIENT_AUTH_METHOD") {
+        method = "private_key_jwt".to_owned();
+    }
     match method.as_str() {
         "client_secret_basic" if !reader.is_given("OIDC_CLIENT_AUTH_METHOD") => {
             secret(reader, &method).map(ClientAuth::SecretByMetadata)
         }
         "client_secret_basic" => secret(reader, &method).map(ClientAuth::SecretBasic),
         "client_secret_post" => secret(reader, &method).map(ClientAuth::SecretPost),
+        "private_key_jwt" if reader.is_given(ASSERTION_FILE) => {
+            assertion_file(reader, &method, AssertionType::JwtBearer)
+        }
+        "spiffe_jwt" => assertion_file(reader, &method, AssertionType::JwtSpiffe),
         "private_key_jwt" => keys(reader, &method).map(ClientAuth::PrivateKeyJwt),
         "tls_client_auth" => {
             let cert_file = reader.path("OIDC_CLIENT_CERT_FILE");
@@ -55,11 +67,31 @@ fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
         _ => {
             reader.wrong(
                 "OIDC_CLIENT_AUTH_METHOD",
-                "must be client_secret_basic, client_secret_post, private_key_jwt, tls_client_auth or none",
+                "must be client_secret_basic, client_secret_post, private_key_jwt, spiffe_jwt, tls_client_auth or none",
             );
             None
         }
     }
+}
+
+/// The file is not read now: what writes it may start later.
+fn assertion_file(
+    reader: &mut Reader<'_>,
+    method: &str,
+    assertion_type: AssertionType,
+) -> Option<ClientAuth> {
+    let path = reader.path(ASSERTION_FILE);
+    let path = required(reader, ASSERTION_FILE, method, path)?;
+    for other in ["OIDC_CLIENT_SECRET", "OIDC_CLIENT_KEY_FILE"] {
+        if reader.is_given(other) && (other != "OIDC_CLIENT_KEY_FILE" || !reader.flag("OIDC_SIGNED_REQUESTS"))
+        {
+            reader.wrong(
+                other,
+                format!("is not used next to {ASSERTION_FILE}: remove one of the two"),
+            );
+        }
+    }
+    Some(ClientAuth::AssertionFile { path, assertion_type })
 }
 
 /// Returns the given value, and records a mistake if it is missing.

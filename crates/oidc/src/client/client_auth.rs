@@ -9,6 +9,7 @@ use openidconnect::ClientSecret;
 use url::form_urlencoded;
 
 use crate::SigningAlgorithm;
+use crate::client::assertion_file::{self, AssertionFileError, AssertionType};
 use crate::client::client_key::{ClientKeys, SigningFailed};
 
 /// The client authentication method.
@@ -22,6 +23,13 @@ pub enum ClientAuth {
     SecretPost(ClientSecret),
     /// `private_key_jwt`: a signed assertion.
     PrivateKeyJwt(ClientKeys),
+    /// An assertion that something else writes into a file.
+    AssertionFile {
+        /// The file with the JWT.
+        path: PathBuf,
+        /// The type of the JWT.
+        assertion_type: AssertionType,
+    },
     /// `tls_client_auth`: the TLS client certificate.
     TlsClientAuth {
         /// PEM certificate chain.
@@ -62,6 +70,17 @@ pub(crate) const ASSERTION_FORMS: [(AssertionAudience, AssertionAlgorithm); 4] =
     (AssertionAudience::TokenEndpoint, AssertionAlgorithm::Rs256),
 ];
 
+/// Why this client cannot authenticate.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientProofError {
+    /// An assertion could not be signed.
+    #[error("the client's assertion cannot be signed")]
+    Signing(#[from] SigningFailed),
+    /// The file with the assertion holds none that is valid.
+    #[error(transparent)]
+    File(#[from] AssertionFileError),
+}
+
 /// The parts of a request that authenticate this client.
 pub(crate) struct Proof {
     pub(crate) authorization: Option<String>,
@@ -76,6 +95,10 @@ impl ClientAuth {
             Self::SecretByMetadata(_) | Self::SecretBasic(_) => "client_secret_basic",
             Self::SecretPost(_) => "client_secret_post",
             Self::PrivateKeyJwt(_) => "private_key_jwt",
+            Self::AssertionFile { assertion_type, .. } => match assertion_type {
+                AssertionType::JwtBearer => "private_key_jwt",
+                AssertionType::JwtSpiffe => "spiffe_jwt",
+            },
             Self::TlsClientAuth { .. } => "tls_client_auth",
             Self::None => "none",
         }
@@ -117,7 +140,9 @@ impl ClientAuth {
             Self::SecretByMetadata(secret) | Self::SecretBasic(secret) | Self::SecretPost(secret) => {
                 Some(secret)
             }
-            Self::PrivateKeyJwt(_) | Self::TlsClientAuth { .. } | Self::None => None,
+            Self::PrivateKeyJwt(_) | Self::AssertionFile { .. } | Self::TlsClientAuth { .. } | Self::None => {
+                None
+            }
         }
     }
 
@@ -128,8 +153,7 @@ impl ClientAuth {
         audience: &str,
         token_id: &str,
         now: u64,
-    ) -> Result<Proof, SigningFailed> {
-        const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+    ) -> Result<Proof, ClientProofError> {
         let (mut authorization, mut fields) = (None, vec![("client_id", client_id.to_owned())]);
         match self {
             Self::SecretByMetadata(secret) | Self::SecretBasic(secret) => {
@@ -139,7 +163,12 @@ impl ClientAuth {
             Self::SecretPost(secret) => fields.push(("client_secret", secret.secret().to_owned())),
             Self::PrivateKeyJwt(keys) => {
                 let assertion = keys.signing().assertion(client_id, audience, token_id, now)?;
-                fields.push(("client_assertion_type", ASSERTION_TYPE.to_owned()));
+                fields.push(("client_assertion_type", AssertionType::JwtBearer.urn().to_owned()));
+                fields.push(("client_assertion", assertion));
+            }
+            Self::AssertionFile { path, assertion_type } => {
+                let assertion = assertion_file::read(path, now)?;
+                fields.push(("client_assertion_type", assertion_type.urn().to_owned()));
                 fields.push(("client_assertion", assertion));
             }
             Self::TlsClientAuth { .. } | Self::None => {}

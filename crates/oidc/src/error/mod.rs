@@ -7,7 +7,7 @@ pub(crate) mod oauth_error;
 
 use std::sync::Arc;
 
-use crate::{OAuthError, SigningFailed};
+use crate::{ClientProofError, OAuthError, SigningFailed};
 
 /// These settings cannot make a relying party.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +94,9 @@ pub enum ProviderError {
     /// A client assertion, a request object or a proof could not be signed.
     #[error("the client's assertion, request or proof cannot be signed")]
     ClientAssertion(#[from] SigningFailed),
+    /// This client cannot authenticate.
+    #[error(transparent)]
+    ClientProof(#[from] ClientProofError),
     /// The same fetch failed a moment ago. It is not retried yet.
     #[error(transparent)]
     Recent(Arc<ProviderError>),

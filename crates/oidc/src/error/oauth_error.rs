@@ -139,6 +139,9 @@ pub(crate) fn client_hint(settings: &ProviderSettings) -> &'static str {
         ClientAuth::TlsClientAuth { .. } => {
             "the provider did not accept the certificate of OIDC_CLIENT_CERT_FILE: its subject has to be registered there"
         }
+        ClientAuth::AssertionFile { .. } => {
+            "the provider did not accept the assertion of OIDC_CLIENT_ASSERTION_FILE: its issuer, subject and audience have to be trusted there"
+        }
         ClientAuth::None => "the provider requires client authentication: OIDC_CLIENT_AUTH_METHOD is none",
     }
 }

@@ -49,6 +49,9 @@ pub(super) fn credentials(
         ClientAuth::PrivateKeyJwt(_) => {
             "OIDC_CLIENT_KEY_FILE: register the first public key: the client JWKS URL, which the provider has to reach, or its content; check that the clocks agree"
         }
+        ClientAuth::AssertionFile { .. } => {
+            "OIDC_CLIENT_ASSERTION_FILE: let the provider trust the issuer, subject and audience of this token"
+        }
         ClientAuth::TlsClientAuth { .. } => {
             "OIDC_CLIENT_CERT_FILE: register the certificate's subject (tls_client_auth_subject_dn)"
         }
