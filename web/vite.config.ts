@@ -4,6 +4,9 @@ import { defineConfig } from "vitest/config";
 // `npm run dev` forwards requests for the edge's routes to this address.
 const edge = process.env.VESTIBULE_EDGE_URL ?? "http://127.0.0.1:3000";
 
+// The path of the app on its host. In the program `vestibule` it is below the application that the program guards.
+const base = process.env.VESTIBULE_BASE ?? "/";
+
 // Modules that every page needs, in one file: smaller chunks would compress worse. Modules that only some pages need
 // (dialogs, cards, the list of facts) stay out of it.
 const LIBRARIES = ["react", "react-dom", "scheduler", "wouter", "regexparam", "use-sync-external-store"];
@@ -32,6 +35,7 @@ const GUARDED = new RegExp(
 );
 
 export default defineConfig({
+  base,
   plugins: [react()],
   build: {
     target: "es2022",

@@ -26,6 +26,7 @@ use crate::http::shared::Shared;
 use crate::kept_form::KeptForms;
 use crate::kept_form::person_cookie::PersonCookies;
 use crate::route_table::Routes;
+use crate::route_table::upstream_headers::UpstreamHeaders;
 use crate::sessions::cookies::SameSite;
 use crate::sessions::device_binding::DeviceBindings;
 use crate::settings::EdgeSettings;
@@ -104,6 +105,10 @@ impl App {
             https: settings.https(),
             check_authorization: settings.check_authorization,
             check_head_bytes: settings.check_head_bytes,
+            check_headers: match settings.aliases {
+                true => UpstreamHeaders::of_oauth2_proxy_checks(),
+                false => UpstreamHeaders::default(),
+            },
             routes,
             proxy: Arc::new(proxy),
             stopping: Stopping::on(CancellationToken::new()),

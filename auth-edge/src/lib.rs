@@ -19,6 +19,7 @@ pub mod doctor;
 pub mod gateway;
 pub(crate) mod http;
 pub(crate) mod kept_form;
+mod oauth2_proxy;
 pub(crate) mod providers;
 pub(crate) mod route_table;
 pub mod routes;
@@ -27,3 +28,5 @@ pub mod settings;
 pub(crate) mod sign_in;
 pub mod start;
 pub(crate) mod values;
+
+pub use values::embedded::EmbeddedFiles;

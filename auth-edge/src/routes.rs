@@ -25,6 +25,7 @@ use crate::gateway::bearer::resource;
 use crate::http::errors::HttpError;
 use crate::http::layer::answer;
 use crate::kept_form;
+use crate::oauth2_proxy;
 use crate::sign_in::SignIn;
 use crate::sign_in::{back_channel, callback, device_binding, front_channel, login, logout, security_events};
 use crate::values::reserved::{
@@ -40,6 +41,10 @@ pub fn router(app: App) -> Router {
     let analytics = match settings.analytics {
         Some(_) => Router::new().route(analytics::ROUTE, any(analytics::handle)),
         None => Router::new(),
+    };
+    let aliases = match settings.aliases {
+        true => oauth2_proxy::routes(),
+        false => Router::new(),
     };
     let binds = settings.device_bound.is_some();
     Router::new()
@@ -88,6 +93,7 @@ pub fn router(app: App) -> Router {
         .route("/api/auth/{*rest}", any(not_found))
         .route(client_keys::PATH, only(GET_HEAD, client_keys::handle))
         .merge(analytics)
+        .merge(aliases)
         .merge(grpc_web::routes(&app.0.browser))
         .fallback(gateway::handle)
         .layer(layer_fn(move |inner: Route| {

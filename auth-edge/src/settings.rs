@@ -44,9 +44,9 @@ use crate::sessions::device_binding::DeviceBoundSettings;
 use crate::sign_in::SignInSettings;
 
 pub(crate) use cookies::secrets_are_usable;
-pub use read::read;
+pub use read::{read, read_with_app};
 pub use session_service::SessionServiceSettings;
-pub use tables::SERVICE;
+pub use tables::{ADDRESSES, ANALYTICS, COOKIES, GATEWAY, PAGES, SERVICE, SIGN_IN, SIGN_OUT};
 pub(crate) use upstreams::{AssertionSettings, STREAMS_MAX};
 
 /// All settings of the edge, the route table of its file included.
@@ -106,6 +106,8 @@ pub struct EdgeSettings {
     pub(crate) rate_limit_login: u64,
     /// How the edge's own pages look.
     pub(crate) look: Look,
+    /// Whether the edge also answers the addresses of oauth2-proxy.
+    pub(crate) aliases: bool,
     /// Product analytics; `None` if off.
     pub(crate) analytics: Option<AnalyticsSettings>,
     /// The providers.
@@ -116,7 +118,7 @@ impl EdgeSettings {
     /// The path of a provider's callback. Each of several providers has its own, which identifies its answers.
     #[must_use]
     pub(crate) fn callback_path(&self, provider: &ConfiguredProvider) -> String {
-        providers::callback_path(&self.providers, provider)
+        providers::callback_path(&self.providers, provider, self.aliases)
     }
 
     /// The addresses of the product, including the hosts of single providers.

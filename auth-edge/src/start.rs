@@ -23,7 +23,9 @@ use oidc::BuildError;
 use prometheus::Registry;
 use session_proto::client::{ClientSettings, InvalidSettings, SessionClient};
 use session_proto::v1::{GetSessionRequest, get_session_request};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tonic::metadata::MetadataMap;
 
 use crate::app::App;
@@ -35,7 +37,8 @@ use crate::http::protect::load::connections_of_address;
 use crate::http::protect::slow_client::SEND_TIMEOUT;
 use crate::http::shared::Shared;
 use crate::providers::IdentityProviders;
-use crate::route_table::file;
+use crate::route_table::RouteTable;
+use crate::route_table::file::{self, RouteFileContext};
 use crate::routes;
 use crate::sessions::cookies::SessionCookies;
 use crate::sessions::device_binding::DeviceBindings;
@@ -124,6 +127,11 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let capacity = runtime.readiness.condition("connections", Weight::Required);
     let limits = limits(&app, capacity, memory_bytes);
     log_limits(app.settings(), &limits, memory.as_ref());
+    if app.settings().routes.is_open_to_all_accounts() {
+        tracing::info!(
+            "a guarded route accepts every account of the provider: [allow] in the route table names fewer"
+        );
+    }
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
     serve::give_up_stalled(&listener, SEND_TIMEOUT);
     tracing::info!(address = %listen, base_url = %app.settings().base_url, "listening");
@@ -212,10 +220,8 @@ pub fn build(
     }
     let routes = Reloading::new(settings.routes.clone());
     if let Some(path) = &settings.routes_file {
-        let around = settings.around_routes.clone();
-        routes.follow(POLL_INTERVAL, "EDGE_ROUTES", path, move |text| {
-            file::parse(text, &around)
-        });
+        let following = follow_routes(routes.clone(), path.clone(), settings.around_routes.clone());
+        tokio::spawn(following);
     }
     let pages = Pages::new(settings.look.clone());
     let metrics = Metrics::new(registry)?;
@@ -262,6 +268,31 @@ pub fn build(
     let app = App::new(settings, shared, bindings, records, routes, proxy, assertions);
     app.measure_streams(registry)?;
     Ok(app)
+}
+
+/// Reads the route table again when its file changes, or a file of addresses that it names. Never ends.
+async fn follow_routes(routes: Reloading<RouteTable>, path: PathBuf, around: RouteFileContext) {
+    loop {
+        let address_files = routes.load().address_files();
+        let other_files = Arc::new(Notify::new());
+        let report = Arc::clone(&other_files);
+        let (table, path_of_table, around) = (routes.clone(), path.clone(), around.clone());
+        let paths = [vec![path.clone()], address_files.clone()].concat();
+        let _watching = AbortOnDropHandle::new(files::watch(POLL_INTERVAL, paths, move |contents| {
+            let content = contents.first().map(Vec::as_slice).unwrap_or_default();
+            let read = file::parse(&String::from_utf8_lossy(content), &around);
+            let outcome = read.map(|new| table.store(new));
+            let outcome = outcome
+                .as_ref()
+                .copied()
+                .map_err(|mistakes| mistakes as &dyn std::error::Error);
+            audit::reloaded("EDGE_ROUTES", Some(&path_of_table), outcome);
+            if table.load().address_files() != address_files {
+                report.notify_one();
+            }
+        }));
+        other_files.notified().await;
+    }
 }
 
 fn assertions(settings: &EdgeSettings) -> Option<Assertions> {

@@ -6,7 +6,7 @@ import zlib from "node:zlib";
 
 const brotli = promisify(zlib.brotliCompress);
 const gzip = promisify(zlib.gzip);
-const dist = new URL("../dist/", import.meta.url).pathname;
+const dist = new URL(`../${process.argv[2] ?? "dist"}/`, import.meta.url).pathname;
 const TEXT = /\.(html|js|css|svg|json|txt)$/;
 // For smaller files, the header of a compressed response costs more than compression saves.
 const WORTH_IT_BYTES = 512;

@@ -1,9 +1,12 @@
+/** The path of the app on its host, without the last slash. */
+const base = import.meta.env.BASE_URL.replace(/\/$/, "");
+
 /** The addresses of the pages. */
 export const paths = {
-  home: "/",
-  account: "/account",
-  sessions: "/account/sessions",
-  session: "/account/session",
-  signedOut: "/signed-out",
-  signInError: "/sign-in-error",
+  home: `${base}/`,
+  account: `${base}/account`,
+  sessions: `${base}/account/sessions`,
+  session: `${base}/account/session`,
+  signedOut: `${base}/signed-out`,
+  signInError: `${base}/sign-in-error`,
 } as const;

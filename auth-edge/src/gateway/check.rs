@@ -100,6 +100,18 @@ async fn answer_check(
         return pass(&RequestCredentials::default(), None).map_err(refused);
     }
     let client = (&asking.headers, request::peer(&asking.extensions));
+    let without_rule;
+    let requirements = match route {
+        Some(route) => &route.requirements,
+        None => {
+            without_rule = Requirements {
+                allow: gateway.routes.with(|table| table.allow.clone()),
+                ..Requirements::default()
+            };
+            &without_rule
+        }
+    };
+    guard::check_network(gateway, requirements, client).map_err(refused)?;
     if let Some(rule) = rule
         && let Some(required) = &rule.route.bearer
     {
@@ -134,7 +146,7 @@ async fn answer_check(
         Some(route) => guard::check_requirements(gateway, route, &asking.headers, &current)
             .await
             .map(drop),
-        None => guard::check_sign_in(gateway, &Requirements::default(), &asking.headers, &current),
+        None => guard::check_sign_in(gateway, requirements, &asking.headers, &current),
     };
     met.map_err(|lacks| missing(Some(&current.session), lacks))?;
     let access_token = if gateway.check_authorization && is_about_another_request(gateway, asking) {

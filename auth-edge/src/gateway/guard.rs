@@ -32,6 +32,7 @@ pub(super) async fn authorize(
     request: &RequestHead<'_>,
 ) -> Result<RequestCredentials, Response> {
     let client = (&request.parts.headers, request::peer(&request.parts.extensions));
+    check_network(gateway, &route.requirements, client).map_err(HttpError::into_response)?;
     if let Some(rule) = &route.bearer {
         let site = gateway.sites.of(&request.parts.headers);
         let origin = &site.at("");
@@ -75,6 +76,15 @@ pub(super) async fn authorize(
         current: Some(current),
         bearer: None,
     })
+}
+
+/// Checks that the client's network may pass.
+pub(super) fn check_network(
+    gateway: &Gateway,
+    requirements: &Requirements,
+    (headers, peer): (&HeaderMap, IpAddr),
+) -> Result<(), HttpError> {
+    requirements.check_network(gateway.trusted_proxies.client_address(peer, headers))
 }
 
 /// The session of a request, and whether the request counts as use. A late answer never rotates the cookie.

@@ -7,23 +7,23 @@ use super::authorized::RequestCredentials;
 use super::claim_headers::{self, OmissionReason};
 use super::state::Gateway;
 use crate::http::errors::HttpError;
-use crate::route_table::Route;
 use crate::route_table::principal::Principal;
+use crate::route_table::upstream_headers::UpstreamHeaders;
 
 /// Adds the identity headers of a rule, under the names that its application reads.
 pub(super) fn add_claim_headers(
     headers: &mut HeaderMap,
     gateway: &Gateway,
-    route: &Route,
+    own: &UpstreamHeaders,
     authorized: &RequestCredentials,
 ) {
-    let principal = authorized.principal().filter(|_| !route.headers.all.is_empty());
+    let principal = authorized.principal().filter(|_| !own.all.is_empty());
     let Some(principal) = principal else {
         return;
     };
     let now_ms = gateway.clock.now_ms();
     let left_out = &gateway.omitted_header_log;
-    headers.extend(claim_headers::of(&route.headers, principal, left_out, now_ms));
+    headers.extend(claim_headers::of(own, principal, left_out, now_ms));
 }
 
 /// Adds the assertion that a request acts for this session, for the application at `audience`, with claims

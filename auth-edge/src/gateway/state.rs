@@ -12,6 +12,7 @@ use super::proxy::state::Proxy;
 use crate::http::shared::Shared;
 use crate::kept_form::KeptForms;
 use crate::route_table::Routes;
+use crate::route_table::upstream_headers::UpstreamHeaders;
 use crate::sign_in::pending::PendingSignIns;
 
 /// The state that all guards and upstreams share.
@@ -27,6 +28,8 @@ pub(crate) struct Gateway {
     pub(crate) check_authorization: bool,
     /// The longest head of a forward-auth answer over HTTP, in bytes.
     pub(crate) check_head_bytes: usize,
+    /// The identity headers of checks without a rule.
+    pub(crate) check_headers: UpstreamHeaders,
     /// The guard and the upstream of each path.
     pub(crate) routes: Routes,
     /// Forwards requests to upstreams.

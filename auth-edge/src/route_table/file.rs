@@ -2,6 +2,7 @@
 //!
 //! Invariant: the reader reports every mistake at once, with its line, and returns no table with a mistake.
 
+mod allow;
 mod bearer;
 mod context;
 mod contradictions;
@@ -10,12 +11,15 @@ mod selectors;
 mod upstream_headers;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
 use url::Url;
 
 pub(crate) use self::context::RouteFileContext;
 
+use crate::route_table::allow::AllowList;
+use crate::route_table::upstream_headers::UpstreamHeaders;
 use crate::route_table::{Csrf, Guard, Route, RouteTable, Server, TableFacts, Upstream};
 use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
@@ -24,16 +28,20 @@ use crate::values::web_url;
 /// The most rules of one table: in the worst case each request checks all of them.
 const MAX_ROUTES: usize = 1_000;
 
+/// The upstream that is the web app within the program `vestibule`.
+const APP: &str = "app:";
+
 /// Reads a table.
 ///
 /// # Errors
 /// Every mistake, in the order of the file.
 pub(crate) fn parse(text: &str, around: &RouteFileContext) -> Result<RouteTable, FileMistakes> {
     toml_file::parse(text, |file| {
+        let allowed = allow::allow(file);
         let read = |name| {
             let mut seen: Vec<Route> = Vec::new();
             file.tables(name, MAX_ROUTES, |table| {
-                let route = route(table, name == "check", around)?;
+                let route = route(table, name == "check", allowed.as_ref(), around)?;
                 if seen.iter().any(|other| is_tied(other, &route)) {
                     table.wrong(format!(
                         "path {:?} is there twice for one host and method: keep one of the two",
@@ -45,7 +53,8 @@ pub(crate) fn parse(text: &str, around: &RouteFileContext) -> Result<RouteTable,
             })
         };
         let routes = read("route");
-        RouteTable::new(routes, read("check"))
+        let checks = read("check");
+        RouteTable::new(routes, checks, allowed.clone())
     })
 }
 
@@ -65,7 +74,12 @@ fn is_tied(one: &Route, other: &Route) -> bool {
 }
 
 /// Reads a rule: `[[check]]` for requests another proxy asks about, `[[route]]` for requests to the edge.
-fn route(table: &Table<'_>, is_check: bool, around: &RouteFileContext) -> Option<Route> {
+fn route(
+    table: &Table<'_>,
+    is_check: bool,
+    allowed: Option<&Arc<AllowList>>,
+    around: &RouteFileContext,
+) -> Option<Route> {
     let get = |key| if is_check { None } else { table.get(key) };
     let flag = |key| !is_check && table.flag(key);
     let path = match if is_check {
@@ -82,11 +96,15 @@ fn route(table: &Table<'_>, is_check: bool, around: &RouteFileContext) -> Option
     let guard = table
         .required("guard")
         .and_then(|value| value.one_of(&[("page", Guard::Page), ("api", Guard::Api), ("none", Guard::Open)]));
-    let requirements = requirements::requirements(table, around);
+    let is_open = guard == Some(Guard::Open);
+    let mut requirements = requirements::requirements(table, around);
+    requirements.allow = allow::allow(table).or_else(|| allowed.filter(|_| !is_open).cloned());
     let upstream = if is_check {
         Some(Upstream::OtherProxy)
     } else {
-        table.required("upstream").and_then(upstream)
+        table
+            .required("upstream")
+            .and_then(|value| upstream(value, around))
     };
     let csrf = get("csrf").and_then(|value| {
         value.one_of(&[
@@ -97,6 +115,15 @@ fn route(table: &Table<'_>, is_check: bool, around: &RouteFileContext) -> Option
     });
     let sign_in = get("sign_in").map(|value| requirements::sign_in(value, around));
     let denied_message = table.get("denied_message").and_then(Value::string);
+    let has_alias_headers = around.aliases
+        && !is_open
+        && table.get("headers").is_none()
+        && matches!(upstream, Some(Upstream::Http(_) | Upstream::OtherProxy));
+    let headers = match (has_alias_headers, is_check) {
+        (true, true) => UpstreamHeaders::of_oauth2_proxy_checks(),
+        (true, false) => UpstreamHeaders::of_oauth2_proxy(),
+        (false, _) => upstream_headers::upstream_headers(table),
+    };
     let is_whole = path.is_some() && guard.is_some() && upstream.is_some();
     let (path, segments, prefix) = path.unwrap_or_else(|| (String::new(), Vec::new(), true));
     let route = Route {
@@ -110,7 +137,7 @@ fn route(table: &Table<'_>, is_check: bool, around: &RouteFileContext) -> Option
         strip_prefix: flag("strip_prefix"),
         preserve_host: flag("preserve_host"),
         map_addresses: get("map_addresses").is_none() || table.flag("map_addresses"),
-        headers: upstream_headers::upstream_headers(table),
+        headers,
         upstream_jwt: table
             .get("upstream_jwt")
             .and_then(upstream_headers::asserted_claims),
@@ -157,8 +184,11 @@ fn path(value: Value<'_>, around: &RouteFileContext) -> Option<(String, Vec<Stri
     None
 }
 
-fn upstream(value: Value<'_>) -> Option<Upstream> {
+fn upstream(value: Value<'_>, around: &RouteFileContext) -> Option<Upstream> {
     let text = value.string()?;
+    if let (APP, Some(files)) = (text.as_str(), around.app) {
+        return Some(Upstream::Embedded(files));
+    }
     if let Some(directory) = text
         .strip_prefix("dir:")
         .filter(|directory| !directory.is_empty())

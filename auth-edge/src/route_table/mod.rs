@@ -7,6 +7,7 @@
 //!
 //! Deliberately absent: headers as conditions. Nothing that a client chooses freely removes a guard.
 
+pub(crate) mod allow;
 pub(crate) mod bearer;
 pub(crate) mod claims;
 pub(crate) mod file;
@@ -16,7 +17,7 @@ pub(crate) mod rules;
 pub(crate) mod unmet_requirement;
 pub(crate) mod upstream_headers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,11 +26,13 @@ use axum::http::{Method, Uri};
 use chassis::secret::Reloading;
 use url::{Position, Url};
 
+use self::allow::AllowList;
 use self::bearer::BearerRule;
 use self::requirements::Requirements;
 pub(crate) use self::rules::{Match, RouteQuery, Rules};
 use self::upstream_headers::{IdentityHeaderNames, UpstreamHeaders};
 use crate::values::allowed_parameters::CONNECTION;
+use crate::values::embedded::EmbeddedFiles;
 use crate::values::path::RequestPath;
 use crate::values::reserved::{FORM_PATH, FORM_ROUTE_PARAMETER};
 use crate::values::return_to::ReturnTo;
@@ -66,6 +69,8 @@ pub(crate) enum Csrf {
 pub(crate) enum Upstream {
     /// Files below a directory.
     Directory(PathBuf),
+    /// The web app within the program.
+    Embedded(EmbeddedFiles),
     /// An HTTP server.
     Http(Server),
     /// None: another proxy asks whether it may forward the request.
@@ -204,11 +209,13 @@ pub(crate) struct RouteTable {
     pub(crate) facts: TableFacts,
     /// Whether the check rules differ by method.
     pub(crate) checks_by_method: bool,
+    /// Who may pass where no rule says otherwise.
+    pub(crate) allow: Option<Arc<AllowList>>,
 }
 
 impl RouteTable {
     /// A table of these rules, of both kinds.
-    pub(super) fn new(mut routes: Vec<Route>, checks: Vec<Route>) -> Self {
+    pub(super) fn new(mut routes: Vec<Route>, checks: Vec<Route>, allow: Option<Arc<AllowList>>) -> Self {
         let all = || routes.iter().chain(&checks);
         let facts = TableFacts {
             identity_names: IdentityHeaderNames::of(all().map(|route| &route.headers)),
@@ -223,7 +230,34 @@ impl RouteTable {
             facts,
             routes: Rules::new(routes),
             checks: Rules::new(checks),
+            allow,
         }
+    }
+
+    /// The files of addresses that the lists name.
+    #[must_use]
+    pub(crate) fn address_files(&self) -> Vec<PathBuf> {
+        let rules = self.routes.all().iter().chain(self.checks.all());
+        let lists = rules.filter_map(|route| route.requirements.allow.as_ref());
+        let files: BTreeSet<&PathBuf> = lists
+            .chain(&self.allow)
+            .filter_map(|list| list.file.as_ref())
+            .collect();
+        files.into_iter().cloned().collect()
+    }
+
+    /// Whether a guarded rule accepts every account of the provider.
+    #[must_use]
+    pub(crate) fn is_open_to_all_accounts(&self) -> bool {
+        let mut rules = self.routes.all().iter().chain(self.checks.all());
+        rules.any(|route| {
+            let requirements = &route.requirements;
+            route.guard != Guard::Open
+                && requirements.allow.is_none()
+                && requirements.claims.is_empty()
+                && requirements.organization.is_none()
+                && requirements.token.scopes.is_empty()
+        })
     }
 
     /// The rule for a request that another proxy asks about. If check rules differ by method, a request

@@ -1,6 +1,8 @@
 //! The requirements of a route for a session, and their check.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,6 +10,7 @@ use ring::digest;
 use serde_json::Value;
 use session_proto::v1::Session;
 
+use super::allow::AllowList;
 use super::claims::ClaimRequirement;
 use super::principal::Principal;
 use super::unmet_requirement::UnmetRequirement;
@@ -20,6 +23,12 @@ use crate::sessions::{CachedSession, TokenFor};
 const LABEL: &[u8] = b"vestibule lacking v1";
 /// Bytes of a key of unmet requirements: enough to rule out collisions.
 const KEY_BYTES: usize = 16;
+
+/// The client is in a network that may not pass.
+const WRONG_NETWORK: HttpError = HttpError::Forbidden {
+    code: "wrong_network",
+    words: "This address cannot be opened from your network.",
+};
 
 /// The requirements of a guard besides a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +51,8 @@ pub(crate) struct Requirements {
     pub(crate) claims: Vec<ClaimRequirement>,
     /// The session is bound to a device, and the request comes from it.
     pub(crate) device_bound: bool,
+    /// The users and networks that may pass; `None` for all.
+    pub(crate) allow: Option<Arc<AllowList>>,
 }
 
 impl Requirements {
@@ -71,7 +82,11 @@ impl Requirements {
             return Err(UnmetRequirement::Organization);
         }
         let unmet = self.claims.iter().filter(|required| !required.is_met(who.claims));
-        let claims: Vec<String> = unmet.map(|required| required.claim.to_string()).collect();
+        let excluded = self.allow.as_ref().and_then(|list| list.unmet_claim(who.claims));
+        let claims: Vec<String> = unmet
+            .map(|required| required.claim.to_string())
+            .chain(excluded)
+            .collect();
         if claims.is_empty() {
             return Ok(());
         }
@@ -79,6 +94,17 @@ impl Requirements {
             claims,
             message: None,
         }))
+    }
+
+    /// Checks the network of a client, which needs no session.
+    ///
+    /// # Errors
+    /// The network may not pass.
+    pub(crate) fn check_network(&self, client: IpAddr) -> Result<(), HttpError> {
+        match &self.allow {
+            Some(list) if !list.admits_network(client) => Err(WRONG_NETWORK),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Whether a principal's authentication has none of the required classes.

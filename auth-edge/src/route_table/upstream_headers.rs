@@ -51,6 +51,47 @@ pub(crate) struct UpstreamHeaders {
     pub(crate) encoding: HeaderEncoding,
 }
 
+impl UpstreamHeaders {
+    /// The headers that oauth2-proxy sends to an upstream.
+    pub(crate) fn of_oauth2_proxy() -> Self {
+        Self::identity([
+            "x-forwarded-email",
+            "x-forwarded-groups",
+            "x-forwarded-preferred-username",
+            "x-forwarded-user",
+        ])
+    }
+
+    /// The headers of its answers to checks.
+    pub(crate) fn of_oauth2_proxy_checks() -> Self {
+        Self::identity([
+            "x-auth-request-email",
+            "x-auth-request-groups",
+            "x-auth-request-preferred-username",
+            "x-auth-request-user",
+        ])
+    }
+
+    /// E-mail address, groups, name and subject under these names.
+    fn identity([email, groups, name, subject]: [&'static str; 4]) -> Self {
+        let claim = |claim: &str| HeaderSource::Claim(ClaimPath::of_names(vec![claim.to_owned()]));
+        let all = [
+            (email, claim("email")),
+            (groups, claim("groups")),
+            (name, claim("preferred_username")),
+            (subject, HeaderSource::Subject),
+        ];
+        let header = |(name, source)| UpstreamHeader {
+            name: HeaderName::from_static(name),
+            source,
+        };
+        Self {
+            all: all.into_iter().map(header).collect(),
+            encoding: HeaderEncoding::Utf8,
+        }
+    }
+}
+
 /// One header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamHeader {
@@ -102,7 +143,7 @@ impl HeaderSource {
 }
 
 /// Exceptions from the reserved prefixes: identity headers of other products.
-const OPEN: [&str; 7] = [
+const OPEN: [&str; 8] = [
     "x-forwarded-user",
     "x-forwarded-email",
     "x-forwarded-groups",
@@ -110,6 +151,7 @@ const OPEN: [&str; 7] = [
     "x-auth-request-user",
     "x-auth-request-email",
     "x-auth-request-groups",
+    "x-auth-request-preferred-username",
 ];
 
 /// Only the edge sets these headers, and those that describe the origin of a request.

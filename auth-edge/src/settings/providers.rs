@@ -11,21 +11,29 @@ use super::addresses::is_localhost;
 use super::paths::is_plain_path;
 use crate::values::reserved::{CALLBACK_PATH, is_fixed, is_reserved, segments};
 
+/// The callback of oauth2-proxy, so that the registration at the provider stays.
+const ALIAS_CALLBACK_PATH: &str = "/oauth2/callback";
+
 /// The path of a provider's callback.
-pub(super) fn callback_path(providers: &ConfiguredProviders, provider: &ConfiguredProvider) -> String {
+pub(super) fn callback_path(
+    providers: &ConfiguredProviders,
+    provider: &ConfiguredProvider,
+    aliases: bool,
+) -> String {
     match &provider.callback_path {
         Some(own) => own.clone(),
+        None if aliases && !providers.listed => ALIAS_CALLBACK_PATH.to_owned(),
         None if providers.listed => format!("{CALLBACK_PATH}/{}", provider.id),
         None => CALLBACK_PATH.to_owned(),
     }
 }
 
 /// The paths of the login route and of all callbacks.
-pub(super) fn own_paths(providers: &ConfiguredProviders, login_path: &str) -> Vec<String> {
+pub(super) fn own_paths(providers: &ConfiguredProviders, login_path: &str, aliases: bool) -> Vec<String> {
     let callbacks = providers
         .all
         .iter()
-        .map(|provider| callback_path(providers, provider));
+        .map(|provider| callback_path(providers, provider, aliases));
     std::iter::once(login_path.to_owned()).chain(callbacks).collect()
 }
 
@@ -90,7 +98,7 @@ pub(super) fn check(
             && (is_fixed(path) || is_reserved(&segments(path)) && !path.starts_with(CALLBACK_PATH))
     };
     for provider in &providers.all {
-        let path = callback_path(providers, provider);
+        let path = callback_path(providers, provider, false);
         let own = provider.callback_path.is_some() && is_taken(&path);
         if providers.listed && (own || !seen.insert(path.clone())) {
             reader.wrong(

@@ -20,6 +20,7 @@ use crate::route_table::file::RouteFileContext;
 use crate::sessions::device_binding::DeviceBound;
 use crate::sign_in::SignInSettings;
 use crate::values::allowed_parameters::AllowedParameter;
+use crate::values::embedded::EmbeddedFiles;
 use crate::values::forwarded::TrustedProxies;
 use crate::values::reserved::is_fixed;
 
@@ -35,6 +36,11 @@ const CHECK_HEAD_BYTES: RangeInclusive<usize> = 2_048..=65_536;
 
 /// Reads all settings of the edge.
 pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
+    read_with_app(reader, None)
+}
+
+/// Reads all settings of an edge with a web app: the upstream `app:` of a route.
+pub fn read_with_app(reader: &mut Reader<'_>, app: Option<EmbeddedFiles>) -> EdgeSettings {
     let base_url = base_url(reader);
     let secure = base_url.scheme() == "https";
     let providers = provider_settings::read(reader);
@@ -52,12 +58,15 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     }
     let cookie = cookie(reader, secure);
     let device_bound = device_bound(reader, &cookie);
+    let aliases = reader.choice("EDGE_ALIASES", &[("none", false), ("oauth2-proxy", true)], false);
     let around_routes = RouteFileContext {
+        app,
         signs: reader.path("EDGE_UPSTREAM_JWT_KEY_FILE").is_some(),
         binds: device_bound.is_some_and(|bound| bound.mode != DeviceBound::Off),
         hosts: hosts::of_rules(&base_url, &hosts, &providers),
         connections: providers.ids(),
-        own_paths: providers::own_paths(&providers, &login_path),
+        own_paths: providers::own_paths(&providers, &login_path, aliases),
+        aliases,
     };
     let settings = EdgeSettings {
         listen: listen(reader),
@@ -104,6 +113,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         check_head_bytes: check_head_bytes(reader),
         rate_limit_login: u64::try_from(reader.count("EDGE_RATE_LIMIT_LOGIN")).unwrap_or(u64::MAX),
         look: look::read(reader),
+        aliases,
         analytics: analytics::read(reader),
         providers,
         base_url,

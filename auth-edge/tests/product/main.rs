@@ -7,6 +7,7 @@
 )]
 
 mod account_abuse;
+mod allow;
 mod analytics;
 mod answer_framing;
 mod answer_heads;

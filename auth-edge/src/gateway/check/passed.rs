@@ -47,15 +47,16 @@ pub(super) fn answer(
     };
     if let Some(who) = authorized.principal() {
         let mut offered = HeaderMap::new();
-        if let Some(rule) = rule {
-            if let Some(claims) = &rule.route.upstream_jwt {
-                let share = most.map(|most| most / ASSERTION_SHARE);
-                let claims = (&**claims, share.unwrap_or(assertion::MAX_CLAIMS_BYTES));
-                add_assertion(&mut headers, gateway, who, &rule.origin, claims)?;
-            }
-            add_claim_headers(&mut offered, gateway, &rule.route, authorized);
-            application.headers = offered.keys().cloned().collect();
+        if let Some(rule) = rule
+            && let Some(claims) = &rule.route.upstream_jwt
+        {
+            let share = most.map(|most| most / ASSERTION_SHARE);
+            let claims = (&**claims, share.unwrap_or(assertion::MAX_CLAIMS_BYTES));
+            add_assertion(&mut headers, gateway, who, &rule.origin, claims)?;
         }
+        let own = rule.map_or(&gateway.check_headers, |rule| &rule.route.headers);
+        add_claim_headers(&mut offered, gateway, own, authorized);
+        application.headers = offered.keys().cloned().collect();
         let token = authorized.access_token.as_ref();
         let authorization = token.and_then(|token| token.authorization.clone());
         offered.extend(authorization.map(|value| (header::AUTHORIZATION, value)));

@@ -112,7 +112,7 @@ impl OutgoingRequest<'_> {
             |name| gateway.owns_cookie(name),
         );
         headers::add_identity(&mut head.headers, self.authorized);
-        add_claim_headers(&mut head.headers, gateway, self.route, self.authorized);
+        add_claim_headers(&mut head.headers, gateway, &self.route.headers, self.authorized);
         trace::continue_trace(
             &mut head.headers,
             self.head.extensions.get::<RequestId>().copied(),

@@ -20,7 +20,7 @@ pub(super) fn report_contradictions(
 ) {
     let open = rule.guard == Guard::Open;
     let is_page = rule.guard == Guard::Page;
-    let is_folder = matches!(rule.upstream, Upstream::Directory(_));
+    let is_folder = matches!(rule.upstream, Upstream::Directory(_) | Upstream::Embedded(_));
     let requirements = &rule.requirements;
     let bearer = rule.bearer.as_ref();
     let (headers, asserts) = (!rule.headers.all.is_empty(), rule.upstream_jwt.is_some());
@@ -114,8 +114,8 @@ fn find_other_contradictions(
             "device_bound next to bearer needs dpop_required = true: otherwise a copied token passes where a copied cookie does not",
         ),
         (
-            rule.denied_message.is_some() && requirements.claims.is_empty(),
-            "denied_message needs claims: there are none here",
+            rule.denied_message.is_some() && requirements.claims.is_empty() && requirements.allow.is_none(),
+            "denied_message needs claims or allow: there are none here",
         ),
     ]
 }

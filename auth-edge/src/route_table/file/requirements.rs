@@ -32,6 +32,7 @@ pub(super) fn requirements(table: &Table<'_>, around: &RouteFileContext) -> Requ
             .and_then(|value| connection(value, around)),
         claims: table.get("claims").map(claims).unwrap_or_default(),
         device_bound: table.flag("device_bound"),
+        allow: None,
     }
 }
 

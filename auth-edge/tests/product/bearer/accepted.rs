@@ -243,3 +243,25 @@ async fn the_record_names_the_client_and_holds_no_token() {
         assert!(attempt < 50, "{written}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_meets_the_list_of_who_may_pass_like_a_session() {
+    let allow = "[allow]\nemail_domains = [\"example.com\"]\n";
+    let machines = Machines::with(allow, &[]).await;
+    for (claims, status) in [
+        (json!({"email": "ada@example.com", "email_verified": true}), 200),
+        (json!({"email": "ada@example.com"}), 403),
+        (json!({"email": "ada@elsewhere.com", "email_verified": true}), 403),
+        (json!({}), 403),
+    ] {
+        let token = machines.token(claims.clone());
+        assert_eq!(
+            machines.bearer("/orders/7", &token).await.status,
+            status,
+            "{claims}"
+        );
+    }
+    let machines = Machines::with("[allow]\nnetworks = [\"192.0.2.0/24\"]\n", &[]).await;
+    let token = machines.token(json!({}));
+    assert_eq!(machines.bearer("/orders/7", &token).await.status, 403);
+}
