@@ -1,6 +1,6 @@
 // `make images`: builds the container images from programs of this machine, without a registry.
 //
-//   node dev/images.mjs                         all four images
+//   node dev/images.mjs                         all five images
 //   node dev/images.mjs --only edge,web         some images
 //   node dev/images.mjs --arch arm64            programs for another architecture (not the development provider)
 //   node dev/images.mjs --again                 uses the programs of the last build
@@ -35,15 +35,16 @@ const say = (text) => process.stderr.write(`${text}\n`);
 
 /** The builds of this machine, by the stage of the Containerfile that each replaces. */
 const PARTS = {
-  programs: { of: ['edge', 'session-svc', 'web'], make: programs },
+  programs: { of: ['edge', 'session-svc', 'web', 'one'], make: programs },
   pages: { of: ['web'], make: pages },
   provider: { of: ['dev-idp'], make: provider },
 };
 
 async function programs(folder) {
   const to = join(folder, 'programs');
+  await pagesOfProgram();
   const env = { ...process.env, CARGO_TARGET_DIR: resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target') };
-  const parts = { 'web-server': ['web'], services: ['edge', 'session-svc'] };
+  const parts = { 'web-server': ['web'], services: ['edge', 'session-svc', 'one'] };
   for (const which of Object.keys(parts).filter((part) => parts[part].some((name) => wanted.includes(name)))) {
     say(`building ${which} for ${values.arch} (takes many minutes the first time)`);
     await run('dev/images/programs.sh', [which, values.arch, to], { env, quiet: true });
@@ -57,9 +58,14 @@ async function programs(folder) {
   }
 }
 
-async function pages(folder) {
+/** The web app for both places: the program `vestibule` contains one. */
+async function pagesOfProgram() {
   await installPackages('web', say);
   await buildWeb(say);
+}
+
+async function pages(folder) {
+  await pagesOfProgram();
   cpSync(join(ROOT, 'web/dist'), join(folder, 'source/web/dist'), { recursive: true });
 }
 

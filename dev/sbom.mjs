@@ -58,7 +58,7 @@ try {
   const server = join(WORK, 'static-web-server');
   cpSync(downloaded('static-web-server', version), server, { recursive: true });
   const bills = [
-    ...['auth-edge', 'session-svc'].map((name) => [name, cratesBill(ROOT, name)]),
+    ...['auth-edge', 'session-svc', 'vestibule'].map((name) => [name, cratesBill(ROOT, name)]),
     ['static-web-server', cratesBill(server, 'static-web-server', WEB_SERVER_FEATURES)],
     ['web', ofPackages('web')],
     ['dev-idp', ofPackages('dev/idp')],

@@ -10,8 +10,8 @@ import { join, relative } from 'node:path';
 
 import { ROOT } from './stack.mjs';
 
-const CRATES = ['auth-edge', 'session-svc', 'crates/chassis', 'crates/oidc', 'crates/provider-settings', 'crates/ssf', 'proto'];
-const PROGRAMS = ['auth-edge', 'session-svc'];
+const CRATES = ['auth-edge', 'session-svc', 'crates/chassis', 'crates/oidc', 'crates/provider-settings', 'crates/ssf', 'crates/vestibule', 'proto'];
+const PROGRAMS = ['auth-edge', 'session-svc', 'vestibule'];
 const ROOMS = join(ROOT, 'dev/rooms.txt');
 const FILES_IN_CIRCLE_MAX = 3; // a reader has to read the files of a circle together
 

@@ -4,8 +4,8 @@
 #
 #   programs.sh compiler ARCH              a compiler for another architecture; needs root and apt-get
 #   programs.sh web-server ARCH FOLDER     static-web-server, for the web app's image
-#   programs.sh services ARCH FOLDER       auth-edge and session-svc
-#   programs.sh licences ARCH FOLDER       crates of both with their licences; the two above write FOLDER/licences
+#   programs.sh services ARCH FOLDER       auth-edge, session-svc and vestibule
+#   programs.sh licences ARCH FOLDER       crates of all with their licences; the two above write FOLDER/licences
 #   programs.sh authorities FOLDER         ca-certificates.crt: Mozilla's authorities, no others of this machine
 #
 # ARCH is amd64 or arm64; empty, this machine's. cargo works in CARGO_TARGET_DIR. CARGO_PROFILE=dev compiles in a
@@ -95,7 +95,7 @@ services_licences() { # into folder $1
   mkdir -p "$1"
   cd "$source"
   install -m 0644 LICENSE "$1/vestibule.txt"
-  notices --target "$target" -p auth-edge -p session-svc > "$1/services.txt"
+  notices --target "$target" -p auth-edge -p session-svc -p vestibule > "$1/services.txt"
 }
 
 web_server_licences() { # into folder $1
@@ -124,8 +124,8 @@ case "${1:-}" in
   services)
     compile_for "$(architecture "${2:-$own}")"
     cd "$source"
-    cargo build --quiet --locked --profile "$profile" --target "$target" -p auth-edge -p session-svc
-    deliver "$3" "$target_dir/$target/$made/auth-edge" "$target_dir/$target/$made/session-svc"
+    cargo build --quiet --locked --profile "$profile" --target "$target" -p auth-edge -p session-svc -p vestibule
+    for program in auth-edge session-svc vestibule; do deliver "$3" "$target_dir/$target/$made/$program"; done
     services_licences "$3/licences"
     ;;
   licences)

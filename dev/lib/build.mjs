@@ -76,21 +76,21 @@ export async function installPackages(folder, say) {
  */
 export const cargoBuild = (targets, { quiet = true } = {}) => run('cargo', ['build', ...(quiet ? ['--quiet'] : []), '--workspace', ...targets]);
 
-/** Builds the two services and the example of the session API in the development profile. */
+/** Builds the three programs and the example of the session API in the development profile. */
 export async function buildServices(say) {
-  const cold = !existsSync(binary('auth-edge')) || !existsSync(binary('session-svc'));
+  const cold = !['auth-edge', 'session-svc', 'vestibule'].every((name) => existsSync(binary(name)));
   say(cold ? 'building the services (the first time this takes some minutes)' : 'building the services');
-  await cargoBuild(['--bin', 'auth-edge', '--bin', 'session-svc', '--example', 'session_api'], { quiet: !cold });
+  await cargoBuild(['--bin', 'auth-edge', '--bin', 'session-svc', '--bin', 'vestibule', '--example', 'session_api'], { quiet: !cold });
 }
 
-/** Builds the web app if one of its sources changed. */
+/** Builds the web app for both places (alone, and in the program `vestibule`) if one of its sources changed. */
 export async function buildWeb(say) {
   const web = join(ROOT, 'web');
   const sources = ['src', 'public', 'scripts', 'index.html', 'package.json', 'package-lock.json', 'vite.config.ts', 'tsconfig.json'].map((name) => join(web, name));
   const mark = fingerprint(sources);
   const stamp = join(web, 'node_modules/.vestibule-dist');
-  if (upToDate(stamp, mark) && existsSync(join(web, 'dist/index.html'))) return;
+  if (upToDate(stamp, mark) && ['dist', 'dist-one'].every((build) => existsSync(join(web, build, 'index.html')))) return;
   say('building the web app');
-  await run('npm', ['run', '--silent', 'build'], { cwd: web, quiet: true });
+  for (const script of ['build', 'build:one']) await run('npm', ['run', '--silent', script], { cwd: web, quiet: true });
   writeStamp(stamp, mark);
 }

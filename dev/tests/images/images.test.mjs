@@ -28,6 +28,7 @@ const settings = (values) => Object.entries(values).map(([name, value]) => `--en
 const PROVIDER = { OIDC_ISSUER_URL: 'https://login.example', OIDC_CLIENT_ID: 'x', OIDC_CLIENT_SECRET_FILE: '/secrets/key' };
 const SETTINGS = {
   edge: { ...PROVIDER, EDGE_BASE_URL: 'https://app.example', EDGE_SECRET_FILE: '/secrets/key', EDGE_SESSION_SVC_URL: 'http://session-svc:50051' },
+  one: { ...PROVIDER, EDGE_UPSTREAM: 'http://application:8080', EDGE_BASE_URL: 'https://app.example' },
   'session-svc': { ...PROVIDER, SESSION_STORE: 'redis://redis:6379', SESSION_ENCRYPTION_KEY_FILE: '/secrets/key' },
 };
 
@@ -36,7 +37,8 @@ for (const [name, values] of Object.entries(SETTINGS)) {
     const told = run(name, ['--version']);
     assert.equal(told.status, 0, told.stderr);
     assert.ok(told.stdout.includes(version), told.stdout);
-    const flags = [...settings(values), `--volume=${secrets}:/secrets:ro`];
+    const data = name === 'one' ? ['--tmpfs=/data:mode=1777'] : [];
+    const flags = [...settings(values), ...data, `--volume=${secrets}:/secrets:ro`];
     const right = run(name, ['--check-config'], flags);
     assert.equal(right.status, 0, right.stdout + right.stderr);
     const wrong = run(name, ['--check-config'], [...flags, '--env=OIDC_ISSUER_URL=http://login.example']);
@@ -64,10 +66,10 @@ function contents(name) {
 // the files that the runtime puts into every container
 const OF_THE_RUNTIME = /^(dev|etc\/(hosts|hostname|resolv\.conf|mtab)|proc|run|sys)(\/|$)/;
 
-const PROGRAMS = [['edge', 'auth-edge'], ['session-svc', 'session-svc'], ['web', 'static-web-server']];
+const PROGRAMS = [['edge', 'auth-edge'], ['session-svc', 'session-svc'], ['web', 'static-web-server'], ['one', 'vestibule']];
 
 test('a service holds its program, the authorities and the licences, and nothing else', () => {
-  for (const [name, program] of [['edge', 'auth-edge'], ['session-svc', 'session-svc']]) {
+  for (const [name, program] of [['edge', 'auth-edge'], ['session-svc', 'session-svc'], ['one', 'vestibule']]) {
     const { paths, read } = contents(name);
     assert.deepEqual(paths.filter((path) => !OF_THE_RUNTIME.test(path)).sort(), [program, 'etc/ssl/certs/ca-certificates.crt', 'licences/services.txt', 'licences/vestibule.txt'].sort(), name);
     const authorities = read('etc/ssl/certs/ca-certificates.crt').toString().match(/-----BEGIN CERTIFICATE-----/g) ?? [];
@@ -133,12 +135,12 @@ test('each image says which source it is made of', () => {
 });
 
 test('the same programs make the same images, to the byte', () => {
-  const build = () => execFileSync(process.execPath, ['dev/images.mjs', '--again', '--only', 'edge,session-svc,web'], { cwd: ROOT, env: { ...env, IMAGE_TAG: `again-${process.pid}` }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim().split('\n').map((line) => JSON.parse(line));
+  const build = () => execFileSync(process.execPath, ['dev/images.mjs', '--again', '--only', 'edge,session-svc,web,one'], { cwd: ROOT, env: { ...env, IMAGE_TAG: `again-${process.pid}` }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim().split('\n').map((line) => JSON.parse(line));
   try {
     const [first, second] = [build(), build()];
     assert.deepEqual(second, first);
-    assert.equal(first.length, 3);
+    assert.equal(first.length, 4);
   } finally {
-    for (const name of ['edge', 'session-svc', 'web']) podman('rmi', imageName(name, `again-${process.pid}`));
+    for (const name of ['edge', 'session-svc', 'web', 'one']) podman('rmi', imageName(name, `again-${process.pid}`));
   }
 });

@@ -55,5 +55,5 @@ test('every action is pinned by commit, with its version in a comment, and one a
 test('it tests in the image that it compiles in, and releases each image that is for production', () => {
   const base = /^ARG RUST_IMAGE=(.+)$/m.exec(readFileSync(join(ROOT, 'Containerfile'), 'utf8'))[1];
   assert.ok(text.includes(`image: ${base}\n`));
-  for (const image of ['edge', 'session-svc', 'web']) assert.ok(text.includes(`{ image: ${image}, `), image);
+  for (const image of ['edge', 'session-svc', 'web', 'one']) assert.ok(text.includes(`{ image: ${image}, `), image);
 });

@@ -11,7 +11,7 @@ import { ROOT } from '../../stack.mjs';
 
 const PYTHON = join(ROOT, '.cache/supply-chain/bin/python');
 const SBOM = join(ROOT, 'target/sbom');
-const BILLS = ['auth-edge', 'dev-idp', 'session-svc', 'static-web-server', 'web'];
+const BILLS = ['auth-edge', 'dev-idp', 'session-svc', 'static-web-server', 'vestibule', 'web'];
 const JUDGED = ['static-web-server', 'web']; // one of cargo's and one of npm's: the schema check is slow with many components
 const file = (name) => join(SBOM, `${name}.cdx.json`);
 const bill = (name) => JSON.parse(readFileSync(file(name), 'utf8'));

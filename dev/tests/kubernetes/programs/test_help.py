@@ -6,6 +6,7 @@ import unittest
 
 from test_check_config import PROGRAMS, SERVICES
 
+ONE_PROGRAM = "vestibule"
 COLUMNS = 80
 FIRST_SETTINGS_MAX = 14
 
@@ -31,7 +32,7 @@ def every_help(program, *command):
 
 class Help(unittest.TestCase):
     def test_no_line_is_wider_than_a_terminal(self):
-        for program in SERVICES.values():
+        for program in (*SERVICES.values(), ONE_PROGRAM):
             texts = every_help(program)
             self.assertGreaterEqual(len(texts), 4, "no command was found")
             for command, text in texts.items():
@@ -39,7 +40,7 @@ class Help(unittest.TestCase):
                     self.assertEqual([line for line in text.splitlines() if len(line) > COLUMNS], [])
 
     def test_short_help_lists_the_settings_of_a_first_start(self):
-        for program in SERVICES.values():
+        for program in (*SERVICES.values(), ONE_PROGRAM):
             with self.subTest(program=program):
                 short, long = (set(re.findall(r"\[env:\s+(\w+)", printed(program, flag))) for flag in ("-h", "--help"))
                 self.assertIn("OIDC_ISSUER_URL", short)
