@@ -13,14 +13,14 @@ import { PageSkeleton } from "./shell/PageSkeleton";
 import { Shell } from "./shell/Shell";
 
 const load = {
-  [paths.account]: () => import("./pages/account/Account").then(({ Account }) => ({ default: Account })),
-  [paths.sessions]: () => import("./pages/sessions/Sessions").then(({ Sessions }) => ({ default: Sessions })),
-  [paths.session]: () =>
+  account: () => import("./pages/account/Account").then(({ Account }) => ({ default: Account })),
+  sessions: () => import("./pages/sessions/Sessions").then(({ Sessions }) => ({ default: Sessions })),
+  session: () =>
     import("./pages/session/ThisSession").then(({ ThisSession }) => ({ default: ThisSession })),
 };
-const Account = lazy(load[paths.account]);
-const Sessions = lazy(load[paths.sessions]);
-const ThisSession = lazy(load[paths.session]);
+const Account = lazy(load.account);
+const Sessions = lazy(load.sessions);
+const ThisSession = lazy(load.session);
 
 /** The guard. Loads the session and the guarded pages in parallel with it. */
 const Guarded = lazy(async () => {
