@@ -15,8 +15,7 @@ import { Shell } from "./shell/Shell";
 const load = {
   account: () => import("./pages/account/Account").then(({ Account }) => ({ default: Account })),
   sessions: () => import("./pages/sessions/Sessions").then(({ Sessions }) => ({ default: Sessions })),
-  session: () =>
-    import("./pages/session/ThisSession").then(({ ThisSession }) => ({ default: ThisSession })),
+  session: () => import("./pages/session/ThisSession").then(({ ThisSession }) => ({ default: ThisSession })),
 };
 const Account = lazy(load.account);
 const Sessions = lazy(load.sessions);
