@@ -329,7 +329,8 @@ async function runSuite(suite) {
 
 /** Starts these suites in another process. Returns a function that waits for them, prints their output and counts. */
 async function besides(suites) {
-  await pythonPackages(); // both processes need them
+  await pythonPackages(); // both processes need these and the web app
+  await web();
   const file = join(scratch, 'beside.json');
   const child = spawn('nice', ['-n', '10', process.execPath, import.meta.filename, '--only', suites.map(({ name }) => name).join(), '--totals', file], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
