@@ -98,6 +98,7 @@ fn routes(upstream: &str, domains: &str) -> String {
 path = "/vestibule/*" # the account pages
 guard = "none"
 upstream = "app:"
+strip_prefix = true
 
 [[route]]
 path = "/*"

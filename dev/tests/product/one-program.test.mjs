@@ -79,6 +79,10 @@ test('one command guards an application: a user signs in, and it receives who th
   const { sub, email, preferred_username: name } = ACCOUNTS[0];
   assert.deepEqual(['user', 'email', 'preferred-username', 'groups'].map((claim) => headers[`x-forwarded-${claim}`]), [sub, email, name, undefined]);
   assert.equal(headers.cookie, undefined);
+  const account = await client.navigate(`${stack.edgeUrl}/vestibule/account`);
+  const [script] = /\/vestibule\/assets\/index-[^"]+\.js/.exec(account.text) ?? [];
+  assert.equal((await client.fetch(`${stack.edgeUrl}${script}`)).status, 200, account.text);
+  assert.deepEqual(seen.splice(0), [], 'the account pages are part of the program');
   const metrics = await probe(`http://127.0.0.1:${ports.admin}/metrics`);
   assert.match(metrics.body, /^vestibule_build_info\{program="vestibule"/m);
   assert.match(metrics.body, /service="session-svc"/);

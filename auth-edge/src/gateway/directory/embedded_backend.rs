@@ -19,6 +19,8 @@ pub(super) struct EmbeddedBackend(pub(super) EmbeddedFiles);
 
 impl EmbeddedBackend {
     fn find(self, path: &Path) -> io::Result<EmbeddedFile> {
+        // `ServeDir` names files from `.` on.
+        let path = path.strip_prefix(".").unwrap_or(path);
         let content = path.to_str().and_then(|path| self.0.find(path));
         let content = content.ok_or(io::ErrorKind::NotFound)?;
         Ok(EmbeddedFile(Cursor::new(content)))
