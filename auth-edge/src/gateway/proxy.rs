@@ -98,7 +98,7 @@ impl Proxy {
             outgoing.authorized.current.as_ref(),
         );
         let open_upload = ending::upload(&body, streams, session);
-        // `upload` keeps the body: an HTTP/2 upstream can leave it unprocessed, any upstream can demand a DPoP nonce.
+        // `upload` keeps the body: HTTP/2 upstreams can leave a request unprocessed, any can demand a DPoP nonce.
         let is_kept = takes_streams || proof::is_needed(&outgoing);
         let upload = Upload::new(body, limit, &route.table.identity_names, is_kept);
         let began = Instant::now();
