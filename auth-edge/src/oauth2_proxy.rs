@@ -24,6 +24,7 @@ use crate::http::request::{self, first_parameter};
 use crate::route_table::allow::{AllowList, DomainPattern, EmailAddress, Members};
 use crate::sessions::SessionUse;
 use crate::sign_in::{SignIn, login, logout};
+use crate::values::reserved::ALIAS_CHECK_PATH;
 
 /// A proxy's own description of the page that needs a sign-in, instead of `rd`.
 const X_AUTH_REQUEST_REDIRECT: HeaderName = HeaderName::from_static("x-auth-request-redirect");
@@ -34,7 +35,7 @@ pub(crate) fn routes() -> Router<App> {
         .route("/oauth2/start", get(start))
         .route("/oauth2/sign_in", get(ask_to_sign_in))
         .route("/oauth2/sign_out", get(sign_out))
-        .route("/oauth2/auth", any(check))
+        .route(ALIAS_CHECK_PATH, any(check))
         .route("/oauth2/userinfo", get(userinfo))
         .route("/oauth2/{*rest}", any(async || HttpError::NotFound))
 }

@@ -17,6 +17,7 @@ use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, Secret, split_list};
 use chassis::serve::{self, BindError, Limits, ListenerRole, MemoryShare, PerClientLimit, Stopping};
+use chassis::settings::toml_file::FileMistakes;
 use chassis::tls::{CertificateMetrics, ServerTls, TlsError, TlsFiles};
 use futures_util::future::OptionFuture;
 use oidc::BuildError;
@@ -280,7 +281,9 @@ async fn follow_routes(routes: Reloading<RouteTable>, path: PathBuf, around: Rou
         let paths = [vec![path.clone()], address_files.clone()].concat();
         let _watching = AbortOnDropHandle::new(files::watch(POLL_INTERVAL, paths, move |contents| {
             let content = contents.first().map(Vec::as_slice).unwrap_or_default();
-            let read = file::parse(&String::from_utf8_lossy(content), &around);
+            let text = std::str::from_utf8(content);
+            let text = text.map_err(|_| FileMistakes::of_file("the file is not UTF-8 text"));
+            let read = text.and_then(|text| file::parse(text, &around));
             let outcome = read.map(|new| table.store(new));
             let outcome = outcome
                 .as_ref()

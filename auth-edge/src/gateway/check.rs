@@ -32,7 +32,7 @@ use crate::route_table::upstream_headers::IdentityHeaderNames;
 use crate::route_table::{Guard, Route};
 use crate::sessions::{CachedToken, CurrentSession, TokenFor};
 use crate::values::forwarded::{self, OriginalRequest};
-use crate::values::reserved::CHECK_PATH;
+use crate::values::reserved::{ALIAS_CHECK_PATH, CHECK_PATH};
 
 /// Response extension for callers inside this process: the answer's application headers besides the edge's own, and
 /// what to remove from the client's request.
@@ -208,7 +208,12 @@ fn is_about_another_request(gateway: &Gateway, asking: &Parts) -> bool {
         .trusted_proxies
         .asked_about(request::peer(&asking.extensions), &asking.headers);
     let path = about.and_then(|about| about.split(|byte| *byte == b'?').next());
-    path.is_some_and(|path| !path.ends_with(CHECK_PATH.as_bytes()))
+    let is_check = |path: &[u8]| {
+        [CHECK_PATH, ALIAS_CHECK_PATH]
+            .iter()
+            .any(|own| path.ends_with(own.as_bytes()))
+    };
+    path.is_some_and(|path| !is_check(path))
 }
 
 /// Whether the original request may have a body: yes if the proxy does not name its method.

@@ -19,6 +19,9 @@ pub(crate) const LOGOUT_PATH: &str = "/api/auth/logout";
 /// The forward-auth route of other proxies.
 pub(crate) const CHECK_PATH: &str = "/api/auth/check";
 
+/// The same route at the address of oauth2-proxy (`EDGE_ALIASES`).
+pub(crate) const ALIAS_CHECK_PATH: &str = "/oauth2/auth";
+
 /// The profile of the signed-in user.
 pub(crate) const ME_PATH: &str = "/api/auth/me";
 

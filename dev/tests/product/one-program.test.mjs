@@ -151,7 +151,7 @@ test('a start with contradicting settings names each, and starts nothing', async
 test('with the addresses of oauth2-proxy, nginx and the application keep their configuration', async () => {
   const base = `http://127.0.0.1:${ports.nginx}`;
   const stack = { edgeUrl: base, accounts: ACCOUNTS };
-  await start('aliases', ['--routes', 'none.toml', '--base-url', base, '--trusted-proxies', '127.0.0.1', '--aliases', 'oauth2-proxy', '--data-dir', 'alias-data'].map((flag) => {
+  await start('aliases', ['--routes', 'none.toml', '--base-url', base, '--trusted-proxies', '127.0.0.1', '--check-authorization', '--aliases', 'oauth2-proxy', '--data-dir', 'alias-data'].map((flag) => {
     if (flag === 'none.toml') writeFileSync(join(folder, flag), '[allow]\nemail_domains = ["example.test"]\n');
     return flag;
   }));
@@ -225,6 +225,8 @@ test('with the addresses of oauth2-proxy, nginx and the application keep their c
 
   const { user, email, preferredUsername } = (await client.fetch(`${base}/oauth2/userinfo`)).json();
   assert.deepEqual([user, email, preferredUsername], [ACCOUNTS[0].sub, ACCOUNTS[0].email, ACCOUNTS[0].preferred_username]);
+  const own = await client.fetch(`${base}/oauth2/auth`);
+  assert.deepEqual([own.status, own.headers.get('authorization')], [200, null], 'a script of the page gets no token');
   assert.equal((await client.navigate(`${base}/admins/`)).status, 403, 'the query of the check names a group');
   assert.deepEqual(seen, []);
   for (const target of ['https://evil.test/', '//evil.test', '/\\evil.test', 'javascript:alert(1)']) {

@@ -28,7 +28,7 @@ pub(super) fn allow(table: &Table<'_>) -> Option<Arc<AllowList>> {
         };
         if list.only.is_empty() && list.not.is_empty() && list.file.is_none() {
             allow.wrong(
-                "allow has to name somebody: emails, emails_file, email_domains, groups, networks, or not",
+                "allow is empty: it needs emails, emails_file, email_domains, groups, networks, or not",
             );
         }
         Arc::new(list)

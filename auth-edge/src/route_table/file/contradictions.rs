@@ -115,7 +115,7 @@ fn find_other_contradictions(
         ),
         (
             rule.denied_message.is_some() && requirements.claims.is_empty() && requirements.allow.is_none(),
-            "denied_message needs claims or allow: there are none here",
+            "denied_message needs claims or allow in the same rule, or [allow] at the top",
         ),
     ]
 }
