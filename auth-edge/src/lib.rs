@@ -28,5 +28,3 @@ pub mod settings;
 pub(crate) mod sign_in;
 pub mod start;
 pub(crate) mod values;
-
-pub use values::embedded::EmbeddedFiles;

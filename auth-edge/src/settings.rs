@@ -44,7 +44,7 @@ use crate::sessions::device_binding::DeviceBoundSettings;
 use crate::sign_in::SignInSettings;
 
 pub(crate) use cookies::secrets_are_usable;
-pub use read::{read, read_with_app};
+pub use read::read;
 pub use session_service::SessionServiceSettings;
 pub use tables::{ADDRESSES, ANALYTICS, COOKIES, GATEWAY, PAGES, SERVICE, SIGN_IN, SIGN_OUT};
 pub(crate) use upstreams::{AssertionSettings, STREAMS_MAX};

@@ -9,7 +9,6 @@
 //! Compressed files next to the original (`.br`, `.gz`) are served to browsers that accept them. Symbolic
 //! links never lead out of the folder.
 
-mod embedded_backend;
 mod folder_backend;
 mod ranges;
 
@@ -22,23 +21,10 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use tower::ServiceExt as _;
 use tower_http::services::ServeDir;
-use tower_http::services::fs::{Backend, DefaultServeDirFallback};
 
-use self::embedded_backend::EmbeddedBackend;
 use self::folder_backend::FolderBackend;
 use crate::http::errors::HttpError;
 use crate::values::path::RequestPath;
-
-use crate::values::embedded::EmbeddedFiles;
-
-/// Where the files are.
-#[derive(Clone, Copy)]
-pub(super) enum Files<'a> {
-    /// In a folder.
-    Folder(&'a Path),
-    /// In the program.
-    Embedded(EmbeddedFiles),
-}
 
 /// The content of a file with a hash in its name never changes (RFC 8246).
 const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -55,8 +41,8 @@ const HASH_CHARS: usize = 8;
 /// Bytes that the edge reads from a file at once. An answer to a slow client holds twice as many in memory.
 const PIECE: usize = 16 * 1024;
 
-/// Answers a request by a file.
-pub(super) async fn serve(files: Files<'_>, path: &RequestPath, strip: usize, mut head: Parts) -> Response {
+/// Answers a request from a folder.
+pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, mut head: Parts) -> Response {
     if !matches!(head.method, Method::GET | Method::HEAD) {
         return HttpError::MethodNotAllowed("GET, HEAD".into()).into_response();
     }
@@ -76,13 +62,13 @@ pub(super) async fn serve(files: Files<'_>, path: &RequestPath, strip: usize, mu
         "/index.html".to_owned()
     };
     ranges::normalize(&mut head);
-    let mut response = file(files, &named, head.clone()).await;
+    let mut response = file(folder, &named, head.clone()).await;
     let answer = (response.status(), response.headers());
     if let Some(range) = head.headers.get(header::RANGE)
         && ranges::wants_whole(answer, range, head.headers.get(header::IF_RANGE))
     {
         head.headers.remove(header::RANGE);
-        response = file(files, &named, head).await;
+        response = file(folder, &named, head).await;
     }
     match response.status() {
         StatusCode::NOT_FOUND => return HttpError::NotFound.into_response(),
@@ -112,27 +98,17 @@ fn carries_hash(name: &str) -> bool {
         })
 }
 
-async fn file(files: Files<'_>, path: &str, mut parts: Parts) -> Response {
+async fn file(folder: &Path, path: &str, mut parts: Parts) -> Response {
     match Uri::try_from(path) {
         Ok(uri) => parts.uri = uri,
         Err(_) => return StatusCode::NOT_FOUND.into_response(),
     }
-    let request = Request::from_parts(parts, Body::empty());
-    match files {
-        Files::Folder(folder) => {
-            send(ServeDir::with_backend(folder, FolderBackend::of(folder)), request).await
-        }
-        Files::Embedded(files) => send(ServeDir::with_backend("", EmbeddedBackend(files)), request).await,
-    }
-}
-
-async fn send<B: Backend>(files: ServeDir<DefaultServeDirFallback, B>, request: Request) -> Response {
-    let files = files
+    let files = ServeDir::with_backend(folder, FolderBackend::of(folder))
         .append_index_html_on_directories(false)
         .with_buf_chunk_size(PIECE)
         .precompressed_br()
         .precompressed_gzip();
-    match files.oneshot(request).await {
+    match files.oneshot(Request::from_parts(parts, Body::empty())).await {
         Ok(response) => response.map(Body::new),
         Err(impossible) => match impossible {},
     }

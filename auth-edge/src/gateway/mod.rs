@@ -28,7 +28,6 @@ use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
 
 use self::authorized::{RequestCredentials, RequestHead};
-use self::directory::Files;
 use self::proxy::upgrade;
 use crate::http::errors::HttpError;
 use crate::http::observe::AnsweringRoute;
@@ -117,12 +116,7 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
     let reader = authorized.current.as_ref().filter(|_| is_page);
     let person = reader.and_then(|reader| gateway.kept_forms.remember(&head.headers, &reader.session));
     let response = match &route.upstream {
-        Upstream::Directory(folder) => {
-            directory::serve(Files::Folder(folder), path, route.stripped(), head).await
-        }
-        Upstream::Embedded(files) => {
-            directory::serve(Files::Embedded(*files), path, route.stripped(), head).await
-        }
+        Upstream::Directory(folder) => directory::serve(folder, path, route.stripped(), head).await,
         Upstream::Http(server) => {
             let outgoing = proxy::OutgoingRequest {
                 gateway,

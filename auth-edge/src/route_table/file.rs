@@ -28,9 +28,6 @@ use crate::values::web_url;
 /// The most rules of one table: in the worst case each request checks all of them.
 const MAX_ROUTES: usize = 1_000;
 
-/// The upstream that is the web app within the program `vestibule`.
-const APP: &str = "app:";
-
 /// Reads a table.
 ///
 /// # Errors
@@ -102,9 +99,7 @@ fn route(
     let upstream = if is_check {
         Some(Upstream::OtherProxy)
     } else {
-        table
-            .required("upstream")
-            .and_then(|value| upstream(value, around))
+        table.required("upstream").and_then(upstream)
     };
     let csrf = get("csrf").and_then(|value| {
         value.one_of(&[
@@ -184,11 +179,8 @@ fn path(value: Value<'_>, around: &RouteFileContext) -> Option<(String, Vec<Stri
     None
 }
 
-fn upstream(value: Value<'_>, around: &RouteFileContext) -> Option<Upstream> {
+fn upstream(value: Value<'_>) -> Option<Upstream> {
     let text = value.string()?;
-    if let (APP, Some(files)) = (text.as_str(), around.app) {
-        return Some(Upstream::Embedded(files));
-    }
     if let Some(directory) = text
         .strip_prefix("dir:")
         .filter(|directory| !directory.is_empty())

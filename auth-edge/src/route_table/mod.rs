@@ -32,7 +32,6 @@ use self::requirements::Requirements;
 pub(crate) use self::rules::{Match, RouteQuery, Rules};
 use self::upstream_headers::{IdentityHeaderNames, UpstreamHeaders};
 use crate::values::allowed_parameters::CONNECTION;
-use crate::values::embedded::EmbeddedFiles;
 use crate::values::path::RequestPath;
 use crate::values::reserved::{FORM_PATH, FORM_ROUTE_PARAMETER};
 use crate::values::return_to::ReturnTo;
@@ -69,8 +68,6 @@ pub(crate) enum Csrf {
 pub(crate) enum Upstream {
     /// Files below a directory.
     Directory(PathBuf),
-    /// The web app within the program.
-    Embedded(EmbeddedFiles),
     /// An HTTP server.
     Http(Server),
     /// None: another proxy asks whether it may forward the request.

@@ -20,7 +20,6 @@ use crate::route_table::file::RouteFileContext;
 use crate::sessions::device_binding::DeviceBound;
 use crate::sign_in::SignInSettings;
 use crate::values::allowed_parameters::AllowedParameter;
-use crate::values::embedded::EmbeddedFiles;
 use crate::values::forwarded::TrustedProxies;
 use crate::values::reserved::is_fixed;
 
@@ -36,11 +35,6 @@ const CHECK_HEAD_BYTES: RangeInclusive<usize> = 2_048..=65_536;
 
 /// Reads all settings of the edge.
 pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
-    read_with_app(reader, None)
-}
-
-/// Reads all settings of an edge with a web app: the upstream `app:` of a route.
-pub fn read_with_app(reader: &mut Reader<'_>, app: Option<EmbeddedFiles>) -> EdgeSettings {
     let base_url = base_url(reader);
     let secure = base_url.scheme() == "https";
     let providers = provider_settings::read(reader);
@@ -60,7 +54,6 @@ pub fn read_with_app(reader: &mut Reader<'_>, app: Option<EmbeddedFiles>) -> Edg
     let device_bound = device_bound(reader, &cookie);
     let aliases = reader.choice("EDGE_ALIASES", &[("none", false), ("oauth2-proxy", true)], false);
     let around_routes = RouteFileContext {
-        app,
         signs: reader.path("EDGE_UPSTREAM_JWT_KEY_FILE").is_some(),
         binds: device_bound.is_some_and(|bound| bound.mode != DeviceBound::Off),
         hosts: hosts::of_rules(&base_url, &hosts, &providers),

@@ -2,7 +2,6 @@
 
 pub(crate) mod allowed_parameters;
 pub(crate) mod claim_path;
-pub(crate) mod embedded;
 pub(crate) mod forwarded;
 pub(crate) mod header_name;
 pub(crate) mod host_name;

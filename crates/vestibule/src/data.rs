@@ -1,4 +1,5 @@
-//! The folder of the program: its secrets, its sessions, and the route table that its settings describe.
+//! The folder of the program: its secrets, its sessions, its account pages, and the route table that its settings
+//! describe.
 //!
 //! Invariant: a secret that exists is never replaced. A crash leaves either no secret or a whole one.
 
@@ -10,8 +11,15 @@ use std::path::Path;
 use chassis::random;
 use chassis::settings::Source;
 
+/// The account pages, built for the path `/vestibule/`.
+#[derive(rust_embed::RustEmbed)]
+#[folder = "../../web/dist-one"]
+#[allow_missing = true]
+struct WebApp;
+
 const DATA_DIR: &str = "EDGE_DATA_DIR";
 const ROUTES: &str = "EDGE_ROUTES";
+const PAGES: &str = "web";
 const UPSTREAM: &str = "EDGE_UPSTREAM";
 const DOMAINS: &str = "EDGE_EMAIL_DOMAIN";
 
@@ -19,7 +27,7 @@ const DOMAINS: &str = "EDGE_EMAIL_DOMAIN";
 pub(crate) fn provide(source: &mut Source) {
     let folder = source.value(DATA_DIR).to_owned();
     let folder = Path::new(&folder);
-    if let Err(error) = create_folder(folder) {
+    if let Err(error) = create_folder(folder).and_then(|()| write_pages(&folder.join(PAGES))) {
         source.wrong(
             DATA_DIR,
             format!("the folder {} cannot be used: {error}", folder.display()),
@@ -66,7 +74,8 @@ fn provide_routes(source: &mut Source, folder: &Path) {
         }
         (..) => return source.wrong(UPSTREAM, "keep one of EDGE_UPSTREAM and EDGE_ROUTES".to_owned()),
     }
-    for (name, text) in [(UPSTREAM, &upstream), (DOMAINS, &domains)] {
+    let pages = folder.join(PAGES).display().to_string();
+    for (name, text) in [(DATA_DIR, &pages), (UPSTREAM, &upstream), (DOMAINS, &domains)] {
         if text.contains(['"', '\\']) || text.contains(char::is_control) {
             return source.wrong(
                 name,
@@ -75,13 +84,13 @@ fn provide_routes(source: &mut Source, folder: &Path) {
         }
     }
     let file = folder.join("routes.toml");
-    match replace(&file, routes(&upstream, &domains).as_bytes()) {
+    match replace(&file, routes(&upstream, &domains, &pages).as_bytes()) {
         Ok(()) => source.provide(ROUTES, &file.display().to_string()),
         Err(error) => source.wrong(DATA_DIR, format!("{} cannot be written: {error}", file.display())),
     }
 }
 
-fn routes(upstream: &str, domains: &str) -> String {
+fn routes(upstream: &str, domains: &str, pages: &str) -> String {
     let domains: Vec<String> = domains
         .split(',')
         .map(str::trim)
@@ -97,7 +106,7 @@ fn routes(upstream: &str, domains: &str) -> String {
 {allow}[[route]]
 path = "/vestibule/*" # the account pages
 guard = "none"
-upstream = "app:"
+upstream = "dir:{pages}"
 strip_prefix = true
 
 [[route]]
@@ -116,6 +125,18 @@ X-Forwarded-Preferred-Username = "claim:preferred_username"
 
 fn create_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Writes the account pages that the folder lacks. Files of earlier releases stay: open tabs still ask for them.
+fn write_pages(folder: &Path) -> io::Result<()> {
+    for (name, page) in WebApp::iter().filter_map(|name| Some((folder.join(&*name), WebApp::get(&name)?))) {
+        if fs::read(&name).is_ok_and(|content| content == *page.data) {
+            continue;
+        }
+        create_folder(name.parent().unwrap_or(folder))?;
+        replace(&name, &page.data)?;
+    }
+    Ok(())
 }
 
 /// Creates a secret of 32 random bytes in hex, unless the file exists.
@@ -195,8 +216,11 @@ mod tests {
         assert_ne!(first[0], first[1]);
         started(&pairs, folder.path()).unwrap();
         assert_eq!(first, secrets());
-        let files = fs::read_dir(folder.path().join("data")).unwrap().count();
-        assert_eq!(files, 3, "two secrets and the route table");
+        let files = fs::read_dir(folder.path().join("data")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name != PAGES).collect();
+        names.sort();
+        assert_eq!(names, ["edge-secret", "routes.toml", "session-key"]);
     }
 
     #[test]

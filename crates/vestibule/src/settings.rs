@@ -1,16 +1,9 @@
 //! The program's settings: four of its own, and those of the services that make sense in one process.
 
-use auth_edge::EmbeddedFiles;
 use auth_edge::settings::{ADDRESSES, ANALYTICS, COOKIES, EdgeSettings, GATEWAY, PAGES, SIGN_IN, SIGN_OUT};
 use chassis::process_topic;
 use chassis::settings::{Reader, Service, Setting, Topic, setting};
 use session_svc::settings::{DURATIONS, LIMITS, STORE, Settings as SessionSettings, signals};
-
-/// The web app, built for the path `/vestibule/`.
-#[derive(rust_embed::RustEmbed)]
-#[folder = "../../web/dist-one"]
-#[allow_missing = true]
-struct WebApp;
 
 /// The program and all its settings.
 pub(crate) static SERVICE: Service = Service {
@@ -82,7 +75,7 @@ static ONE_PROGRAM: Topic = Topic {
             "EDGE_DATA_DIR",
             "vestibule-data",
             "DIRECTORY",
-            "Folder for the sessions and for the program's own secrets. The first start creates it.",
+            "Folder for the sessions, the program's own secrets and its account pages. The first start creates it.",
         ),
     ],
 };
@@ -100,9 +93,8 @@ pub(crate) struct Settings {
 
 /// Reads and validates all settings.
 pub(crate) fn read(reader: &mut Reader<'_>) -> Settings {
-    let app = EmbeddedFiles::new(|path| WebApp::get(path).map(|file| file.data));
     Settings {
-        edge: auth_edge::settings::read_with_app(reader, Some(app)),
+        edge: auth_edge::settings::read(reader),
         sessions: session_svc::settings::read(reader),
     }
 }

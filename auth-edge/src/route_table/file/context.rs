@@ -1,14 +1,10 @@
 //! The context for reading a route table.
 
-use crate::values::embedded::EmbeddedFiles;
-
 /// The other settings that routes depend on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RouteFileContext {
     /// Whether keys for assertions are configured.
     pub(crate) signs: bool,
-    /// The web app, if it is part of the program.
-    pub(crate) app: Option<EmbeddedFiles>,
     /// Whether applications expect the headers of oauth2-proxy.
     pub(crate) aliases: bool,
     /// Whether sessions are bound to devices.

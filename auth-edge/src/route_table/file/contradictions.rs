@@ -20,7 +20,7 @@ pub(super) fn report_contradictions(
 ) {
     let open = rule.guard == Guard::Open;
     let is_page = rule.guard == Guard::Page;
-    let is_folder = matches!(rule.upstream, Upstream::Directory(_) | Upstream::Embedded(_));
+    let is_folder = matches!(rule.upstream, Upstream::Directory(_));
     let requirements = &rule.requirements;
     let bearer = rule.bearer.as_ref();
     let (headers, asserts) = (!rule.headers.all.is_empty(), rule.upstream_jwt.is_some());
