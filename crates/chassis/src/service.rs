@@ -95,12 +95,15 @@ where
         return ExitCode::SUCCESS;
     }
     let mut source = Source::gather(service, &command_line, std::env::vars_os());
-    derive(&mut source);
     if let (Action::Command, Some((name, matches))) = (command_line.action, &command_line.command)
         && let Some(tool) = tools.iter().find(|tool| tool.command().get_name() == name)
     {
+        if tool.reads_settings() {
+            derive(&mut source);
+        }
         return use_tool(service, *tool, matches, Reader::new(&source));
     }
+    derive(&mut source);
     let mut reader = Reader::new(&source);
     let process = read_process(service, &mut reader);
     let settings = read(&mut reader);

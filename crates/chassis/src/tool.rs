@@ -53,6 +53,11 @@ pub trait Tool: Sync {
     /// Its name, arguments and manual. Argument names are in lower case; variable names are for settings.
     fn command(&self) -> Command;
 
+    /// Whether it reads settings of the program, so that those that follow from others are needed.
+    fn reads_settings(&self) -> bool {
+        true
+    }
+
     /// Reads its settings and returns the work to do.
     ///
     /// # Errors

@@ -7,6 +7,7 @@
 //! Deliberately absent: several replicas. What faces browsers shares this process with refresh tokens, so larger
 //! installations run the two services (docs/one-program.md).
 
+mod convert;
 mod data;
 mod settings;
 mod start;
@@ -23,7 +24,7 @@ fn main() -> ExitCode {
     chassis::service::main_with(
         &settings::SERVICE,
         data::provide,
-        &[&DOCTOR],
+        &[&DOCTOR, &convert::Convert],
         settings::read,
         start::run,
     )
