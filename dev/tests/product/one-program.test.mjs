@@ -1,5 +1,5 @@
 // The program `vestibule` as a newcomer starts it, with a real provider and an application; then with the addresses of
-// oauth2-proxy, behind nginx as its users configure it.
+// oauth2-proxy, converted from its configuration, with Redis, behind nginx as its users configure it.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync, randomUUID, sign } from 'node:crypto';
@@ -33,7 +33,7 @@ const ports = {};
 before(async () => {
   await new Promise((resolve) => { application.listen(0, '127.0.0.1', resolve); });
   upstream = `http://127.0.0.1:${application.address().port}`;
-  for (const name of ['idp', 'one', 'admin', 'aliases', 'nginx']) ports[name] = await freePort();
+  for (const name of ['idp', 'one', 'admin', 'aliases', 'nginx', 'redis']) ports[name] = await freePort();
   writeFileSync(join(folder, 'client-secret'), 'a secret of this test, thirty-two characters', { mode: 0o600 });
   const url = (name) => `http://127.0.0.1:${ports[name]}`;
   issuer = url('idp');
@@ -51,10 +51,14 @@ after(async () => {
 });
 
 /** Starts the program with these flags, as on a command line. */
-async function start(name, flags) {
+function start(name, flags) {
   const provider = ['--issuer-url', issuer, '--client-id', 'vestibule-dev', '--client-secret-file', join(folder, 'client-secret')];
   const where = ['--listen', `127.0.0.1:${ports[name]}`, '--admin-listen', `127.0.0.1:${ports.admin}`];
-  const child = new Child('vestibule', binary('vestibule'), [...provider, ...where, ...flags], { env: { PATH: process.env.PATH }, cwd: folder });
+  return started([...provider, ...where, ...flags], {});
+}
+
+async function started(args, env) {
+  const child = new Child('vestibule', binary('vestibule'), args, { env: { PATH: process.env.PATH, ...env }, cwd: folder });
   children.push(child);
   await until(WAIT_MS, async () => {
     if (child.ended) throw new Error(child.tail());
@@ -148,13 +152,33 @@ test('a start with contradicting settings names each, and starts nothing', async
   assert.equal(failed.stderr.match(/OIDC_CLIENT_ID/g).length, 1, 'each mistake once');
 });
 
-test('with the addresses of oauth2-proxy, nginx and the application keep their configuration', async () => {
+test('a converted oauth2-proxy: nginx, the provider and the application keep their configuration', async () => {
+  await children.pop().stop();
   const base = `http://127.0.0.1:${ports.nginx}`;
   const stack = { edgeUrl: base, accounts: ACCOUNTS };
-  await start('aliases', ['--routes', 'none.toml', '--base-url', base, '--trusted-proxies', '127.0.0.1', '--check-authorization', '--aliases', 'oauth2-proxy', '--data-dir', 'alias-data'].map((flag) => {
-    if (flag === 'none.toml') writeFileSync(join(folder, flag), '[allow]\nemail_domains = ["example.test"]\n');
-    return flag;
-  }));
+  const redis = new Child('redis', 'redis-server', ['--port', String(ports.redis), '--bind', '127.0.0.1', '--save', '', '--requirepass', 'of-this-test']);
+  children.push(redis);
+  await until(WAIT_MS, () => /Ready to accept/.test(redis.output), () => redis.tail());
+  writeFileSync(join(folder, 'oauth2-proxy.cfg'), `
+    provider = "oidc"
+    oidc_issuer_url = "${issuer}"
+    client_id = "vestibule-dev"
+    redirect_url = "${base}/oauth2/callback"
+    http_address = "127.0.0.1:${ports.aliases}"
+    reverse_proxy = true
+    trusted_proxy_ips = ["127.0.0.1"]
+    upstreams = ["static://202"]
+    email_domains = ["example.test"]
+    set_xauthrequest = true
+    cookie_secret = "0123456789abcdef0123456789abcdef"
+    cookie_expire = "12h"
+    redis_connection_url = "redis://:of-this-test@127.0.0.1:${ports.redis}/1"`);
+  writeFileSync(join(folder, 'flags'), `oauth2-proxy --client-secret-file=client-secret --metrics-address=127.0.0.1:${ports.admin} --skip-provider-button`);
+  const { stdout: report } = await run(binary('vestibule'), ['convert', 'oauth2-proxy.cfg', 'flags'], { cwd: folder, env: { PATH: process.env.PATH } });
+  assert.doesNotMatch(report, /REVIEW|missing|of-this-test/);
+  const lines = readFileSync(join(folder, 'settings.env'), 'utf8').split('\n').filter((line) => line.includes('=') && !line.startsWith('#'));
+  const settings = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]));
+  await started([], { ...settings, EDGE_CHECK_AUTHORIZATION: 'true' });
   // The configuration of oauth2-proxy's manual for nginx, except for the ports.
   writeFileSync(join(folder, 'nginx.conf'), `
     daemon off; pid ${folder}/nginx.pid; error_log stderr; events {}
