@@ -73,6 +73,50 @@ async fn an_assertion_proves_the_client_and_overlapping_keys_are_published() {
     assert_ne!(seen[0], seen[1], "used once");
 }
 
+/// A JWT as SPIRE or a platform writes it. The provider of these tests reads its claims only.
+fn assertion_of(subject: &str, exp: u64) -> String {
+    let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let claims = json!({ "sub": subject, "aud": ["https://op.example"], "exp": exp });
+    format!("{}.{}.c2ln", part(json!({ "alg": "ES256" })), part(claims))
+}
+
+#[tokio::test]
+async fn an_assertion_in_a_file_is_sent_with_its_registered_type() {
+    const WORKLOAD: &str = "spiffe://prod.example/ns/auth/sa/auth-edge";
+    for (method, kind) in [("private_key_jwt", "jwt-bearer"), ("spiffe_jwt", "jwt-spiffe")] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let first = assertion_of(WORKLOAD, 4_000_000_000);
+        std::fs::write(&file, format!("{first}\n")).unwrap();
+        let stack = Stack::with(&[
+            ("OIDC_CLIENT_AUTH_METHOD", method),
+            ("OIDC_CLIENT_SECRET", ""),
+            ("OIDC_CLIENT_ASSERTION_FILE", file.path().to_str().unwrap()),
+        ])
+        .await;
+        stack.provider.script(|script| {
+            script.assertion.insert("sub".to_owned(), json!(WORKLOAD));
+        });
+        let second = assertion_of(WORKLOAD, 4_000_000_001);
+        for assertion in [first, second] {
+            std::fs::write(&file, &assertion).unwrap();
+            stack.browser().sign_in().await;
+            let redeemed = stack.provider.last_request(Endpoint::Token);
+            let registered = format!("urn:ietf:params:oauth:client-assertion-type:{kind}");
+            assert_eq!(redeemed.param("client_assertion_type"), Some(registered.as_str()));
+            assert_eq!(redeemed.param("client_assertion"), Some(assertion.as_str()));
+            assert_eq!(redeemed.param("client_secret"), None);
+        }
+        std::fs::write(&file, assertion_of("spiffe://prod.example/other", 4_000_000_000)).unwrap();
+        let mut browser = stack.browser();
+        let callback = browser.until_callback("/api/auth/login").await;
+        assert_eq!(
+            browser.visit(&callback).await.status,
+            400,
+            "the provider does not know it"
+        );
+    }
+}
+
 #[tokio::test]
 async fn without_keys_nothing_is_published() {
     let stack = Stack::start().await;
