@@ -1,6 +1,6 @@
 // Release programs, and the servers around them during a measurement.
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 
@@ -14,8 +14,9 @@ import { openLoopTool } from './open_loop.mjs';
 
 const TARGET = 'x86_64-unknown-linux-gnu';
 
-/** The folder of release programs below the target directory. */
+/** The folder of release programs below the target directory, and that of the program for one machine. */
 export const PROFILE = `${TARGET}/release`;
+export const SMALL = `${TARGET}/small`;
 
 const TOOLS = { wrk: 'wrk', h2load: 'nghttp2-client', 'redis-server': 'redis-server', nginx: 'nginx-light', chromium: 'chromium' };
 
@@ -23,6 +24,7 @@ const TOOLS = { wrk: 'wrk', h2load: 'nghttp2-client', 'redis-server': 'redis-ser
 export async function prepare(say, chosen) {
   checkTools();
   const missing = Object.entries(TOOLS).filter(([command]) => spawnSync('which', [command]).status !== 0).map(([, name]) => name);
+  if (chosen.includes('one_program') && !existsSync('/usr/lib/apache2/modules/mod_auth_openidc.so')) missing.push('apache2-bin', 'libapache2-mod-auth-openidc');
   if (missing.length > 0) await installDebian(missing, say);
   if (chosen.includes('latency')) await openLoopTool(say);
   await installPackages('dev/idp', say);
@@ -31,6 +33,7 @@ export async function prepare(say, chosen) {
   say('building the services (release; takes many minutes the first time)');
   const env = { ...process.env, RUSTFLAGS: '-C target-feature=+crt-static' };
   await run('cargo', ['build', '--locked', '--release', '--target', TARGET, '-p', 'auth-edge', '-p', 'session-svc', '-p', 'bound'], { env });
+  if (chosen.includes('one_program')) await run('cargo', ['build', '--locked', '--profile', 'small', '--target', TARGET, '-p', 'vestibule'], { env });
   // Examples need the features of tests, so cargo compiles most crates again.
   if (chosen.includes('growth')) await run('cargo', ['build', '--locked', '--release', '--target', TARGET, '-p', 'session-svc', '--example', 'store_figures'], { env });
 }

@@ -124,8 +124,16 @@ case "${1:-}" in
   services)
     compile_for "$(architecture "${2:-$own}")"
     cd "$source"
-    cargo build --quiet --locked --profile "$profile" --target "$target" -p auth-edge -p session-svc -p vestibule
-    for program in auth-edge session-svc vestibule; do deliver "$3" "$target_dir/$target/$made/$program"; done
+    build() { cargo build --quiet --locked --target "$target" --profile "$@"; }
+    if [ "$profile" = release ]; then
+      build release -p auth-edge -p session-svc
+      build small -p vestibule
+      small=small
+    else
+      build "$profile" -p auth-edge -p session-svc -p vestibule
+      small=$made
+    fi
+    deliver "$3" "$target_dir/$target/$made/auth-edge" "$target_dir/$target/$made/session-svc" "$target_dir/$target/$small/vestibule"
     services_licences "$3/licences"
     ;;
   licences)
