@@ -282,7 +282,10 @@ async fn the_front_channel_leaves_offline_tokens_good_at_the_provider() {
     stack.provider.wait_for_calls(Endpoint::Revocation, 1).await;
     assert_eq!(stack.provider.calls(Endpoint::Revocation), 1);
     let evens = stack.provider.last_request(Endpoint::Revocation);
-    assert!(!stack.provider.knows_refresh_token(evens.param("token").unwrap()));
+    // The provider counts a call before it acts on it. The time limit of tests ends the loop.
+    while stack.provider.knows_refresh_token(evens.param("token").unwrap()) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]
