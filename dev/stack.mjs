@@ -211,8 +211,11 @@ async function startOnce(options) {
   const groups = new Map(); // of processes with a memory limit
   const expected = new Set(); // processes that the caller ends on purpose
   let balancer;
+  let hasEnded = false;
 
   async function start(name) {
+    // A fault that begins while a test ends would leave a process behind.
+    if (hasEnded) throw new Error(`the stack has ended: ${name} does not start`);
     const { command, args, env, ready } = plan.get(name);
     onStep(`starting ${name}`);
     await groups.get(name)?.remove();
@@ -245,6 +248,7 @@ async function startOnce(options) {
   }
 
   async function stop() {
+    hasEnded = true;
     for (const name of plan.keys()) expected.add(name);
     await balancer?.stop();
     const inOrder = [edgeNames, sessionNames, ['idp', 'idp-2', 'redis']];

@@ -74,6 +74,11 @@ async function live(world, history, crowd, { seconds, faults, say }) {
     await recover(world, history, crowd.browsers);
     await pause(CALM_MS);
     await disabling;
+  } catch (error) {
+    // Otherwise this user's requests would keep the process alive for ever.
+    leaver.isOver = true;
+    await Promise.allSettled([looking, disabling]);
+    throw error;
   } finally {
     isOver = true;
     await people;
