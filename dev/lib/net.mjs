@@ -8,16 +8,28 @@ const POLL_MS = 40;
 // Below the range from which systems give outgoing connections their ports: one of those could take a port between
 // its choice and its use.
 const [PORT_MIN, PORT_MAX] = [12_000, 32_000];
-const given = new Set(); // to callers in this process, which may not listen yet
+const BLOCK = 100; // ports that one process chooses from
+const left = []; // of the block
 
-/** Returns a port of 127.0.0.1 that was free a moment ago, a different one each time. */
-export async function freePort() {
-  const port = randomInt(PORT_MIN, PORT_MAX);
-  if (given.has(port)) return freePort();
-  given.add(port);
+/** Listens on a port of 127.0.0.1; undefined if something else does. */
+async function held(port) {
   const server = net.createServer();
   const bound = await new Promise((resolve) => server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true)));
-  if (!bound) return freePort();
+  return bound ? server.unref() : undefined;
+}
+
+/**
+ * Returns a port of 127.0.0.1 that was free a moment ago, a different one each time. This process listens on the first
+ * port of its block, so that no other process takes the port of a server that is down for a moment.
+ */
+export async function freePort() {
+  while (left.length === 0) {
+    const first = PORT_MIN + BLOCK * randomInt((PORT_MAX - PORT_MIN) / BLOCK);
+    if (await held(first)) left.push(...Array.from({ length: BLOCK - 1 }, (_, at) => first + BLOCK - 1 - at));
+  }
+  const port = left.pop();
+  const server = await held(port);
+  if (!server) return freePort();
   await new Promise((resolve) => server.close(resolve));
   return port;
 }
