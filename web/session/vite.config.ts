@@ -9,10 +9,9 @@ export default defineConfig({
   publicDir: false,
   build: {
     target: "es2022",
-    outDir: at("dist"),
     emptyOutDir: true,
     minify: false,
-    lib: { entry: at("../src/session/index.ts"), formats: ["es"] },
+    lib: { entry: [at("../src/session/index.ts"), at("../src/session/core.ts")], formats: ["es"] },
     rolldownOptions: {
       // "use client" stays in place: each module is a separate file.
       checks: { moduleLevelDirective: false },

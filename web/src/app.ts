@@ -23,9 +23,9 @@ export function createQueryClient(store: SessionStore): QueryClient {
       },
     }),
   });
-  let before = store.getState();
+  let before = store.getSnapshot();
   store.subscribe(() => {
-    const after = store.getState();
+    const after = store.getSnapshot();
     if (before.user && after.user?.sub !== before.user.sub) client.clear();
     else if (before.error && !after.error && after.user) void client.invalidateQueries();
     before = after;

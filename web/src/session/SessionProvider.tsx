@@ -9,7 +9,8 @@ const StoreContext = createContext<SessionStore | null>(null);
 /** Provides the session to all components below it. Use one per page; pass a `store` to share it with other code. */
 export function SessionProvider({ store, children }: { store?: SessionStore; children: ReactNode }) {
   const [own] = useState(() => store ?? createSessionStore());
-  return <StoreContext value={store ?? own}>{children}</StoreContext>;
+  // React 18 has no `<StoreContext value>`.
+  return <StoreContext.Provider value={store ?? own}>{children}</StoreContext.Provider>;
 }
 
 /** The store behind the session, for what `useSession` does not offer. */
@@ -38,6 +39,6 @@ const unknown = () => UNKNOWN;
 /** The signed-in person. A server renders the loading state (`isLoading`); the browser checks after hydration. */
 export function useSession(): Session {
   const store = useSessionStore();
-  const { user, error, isLoading, lost } = useSyncExternalStore(store.subscribe, store.getState, unknown);
+  const { user, error, isLoading, lost } = useSyncExternalStore(store.subscribe, store.getSnapshot, unknown);
   return { user, error, isLoading, lost, checkSession: store.check };
 }

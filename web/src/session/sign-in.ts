@@ -1,4 +1,5 @@
 /** Navigates to the sign-in and sign-out routes of the edge. */
+import type { SessionStore } from "./store";
 
 export const LOGIN_PATH = "/api/auth/login";
 export const LOGOUT_PATH = "/api/auth/logout";
@@ -11,6 +12,19 @@ export function loginUrl(returnTo?: string): string {
 /** Path, query and fragment of the current page: the place to return to after sign-in. */
 export function here(location: Location = window.location): string {
   return location.pathname + location.search + location.hash;
+}
+
+const leave = (url: string) => window.location.assign(url);
+
+/** Leaves for the sign-in, which returns to this page or to `returnTo`. */
+export function signIn(returnTo: string = here(), navigate: (url: string) => void = leave): void {
+  navigate(loginUrl(returnTo));
+}
+
+/** Signs out in this and every other tab at once, then at the edge, which ends its own and the provider's session. */
+export function signOut(store: SessionStore, navigate: (url: string) => void = leave): void {
+  store.signingOut();
+  navigate(LOGOUT_PATH);
 }
 
 const SENT_AT = "session.sign-in-sent-at";

@@ -19,16 +19,16 @@ function started(...answers: Parameters<typeof profileServer>) {
 describe("the session store", () => {
   test("is loading until the first answer, then knows the user", async () => {
     const { store, stop } = started(ok);
-    expect(store.getState()).toMatchObject({ isLoading: true, user: null });
+    expect(store.getSnapshot()).toMatchObject({ isLoading: true, user: null });
     await store.check();
-    expect(store.getState()).toEqual({ user: ada, error: null, isLoading: false, lost: null });
+    expect(store.getSnapshot()).toEqual({ user: ada, error: null, isLoading: false, lost: null });
     stop();
   });
 
   test("takes 204 for signed out, without an error", async () => {
     const { store, stop } = started(signedOut);
     await store.check();
-    expect(store.getState()).toEqual({ user: null, error: null, isLoading: false, lost: null });
+    expect(store.getSnapshot()).toEqual({ user: null, error: null, isLoading: false, lost: null });
     stop();
   });
 
@@ -37,8 +37,8 @@ describe("the session store", () => {
     await store.check();
     server.answer(down);
     await store.check();
-    expect(store.getState().user).toEqual(ada);
-    expect(store.getState().error).toMatchObject({
+    expect(store.getSnapshot().user).toEqual(ada);
+    expect(store.getSnapshot().error).toMatchObject({
       status: 503,
       code: "ERR_SESSION_SERVICE_UNAVAILABLE",
       retryAfterSeconds: 1,
@@ -49,23 +49,23 @@ describe("the session store", () => {
   test("gives a network failure the status 0", async () => {
     const { store, stop } = started("no network");
     await store.check();
-    expect(store.getState().error).toMatchObject({ status: 0, transient: true });
+    expect(store.getSnapshot().error).toMatchObject({ status: 0, transient: true });
     stop();
   });
 
   test("takes an answer that is no profile for a failure, not for a user", async () => {
     const { store, stop } = started({ status: 200, body: { name: "nobody" } });
     await store.check();
-    expect(store.getState()).toMatchObject({ user: null, error: { status: 502 } });
+    expect(store.getSnapshot()).toMatchObject({ user: null, error: { status: 502 } });
     stop();
   });
 
   test("asks again by itself after a transient failure and forgets the error", async () => {
     const { store, stop } = started(down, ok);
     await store.check();
-    expect(store.getState().error).not.toBeNull();
+    expect(store.getSnapshot().error).not.toBeNull();
     await vi.advanceTimersByTimeAsync(1_100);
-    expect(store.getState()).toMatchObject({ user: ada, error: null });
+    expect(store.getSnapshot()).toMatchObject({ user: ada, error: null });
     stop();
   });
 
@@ -97,7 +97,7 @@ describe("the session store", () => {
     await store.check();
     server.answer(signedOut);
     await store.check();
-    expect(store.getState()).toMatchObject({ user: null, lost: "ended" });
+    expect(store.getSnapshot()).toMatchObject({ user: null, lost: "ended" });
     stop();
   });
 
@@ -105,13 +105,13 @@ describe("the session store", () => {
     const { server, store, stop } = started(ok, signedOut, signedOut, ok);
     await store.check();
     await store.check();
-    expect(store.getState().lost).toBe("ended");
+    expect(store.getSnapshot().lost).toBe("ended");
     document.dispatchEvent(new Event("visibilitychange"));
     await store.check();
     expect(server.asked).toHaveLength(3);
-    expect(store.getState().lost).toBe("ended");
+    expect(store.getSnapshot().lost).toBe("ended");
     const other = started(ok);
-    await vi.waitFor(() => expect(store.getState()).toMatchObject({ user: ada, lost: null }));
+    await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ user: ada, lost: null }));
     other.stop();
     stop();
   });
@@ -123,7 +123,7 @@ describe("the session store", () => {
     await other.store.check();
     // Messages arrive in order: once the sign-out has arrived, the earlier ones have too.
     other.store.signingOut();
-    await vi.waitFor(() => expect(store.getState().lost).toBe("signed-out"));
+    await vi.waitFor(() => expect(store.getSnapshot().lost).toBe("signed-out"));
     expect(server.asked).toHaveLength(1);
     other.stop();
     stop();
@@ -134,7 +134,7 @@ describe("the session store", () => {
     const late = store.check();
     store.signingOut();
     await late;
-    expect(store.getState().user).toBeNull();
+    expect(store.getSnapshot().user).toBeNull();
     stop();
   });
 
@@ -144,7 +144,7 @@ describe("the session store", () => {
     server.answer({ status: 502, body: { error: "ERR_PROFILE_HANDLER_FAILURE" } });
     await expect(store.refetch()).rejects.toMatchObject({ status: 502, code: "ERR_PROFILE_HANDLER_FAILURE" });
     expect(server.asked.at(-1)).toBe("/api/auth/me?refetch=true");
-    expect(store.getState()).toMatchObject({ user: ada, error: null });
+    expect(store.getSnapshot()).toMatchObject({ user: ada, error: null });
     stop();
   });
 });

@@ -38,7 +38,8 @@ export interface SessionStoreOptions {
 }
 
 export interface SessionStore {
-  getState(): SessionState;
+  /** The current state: a new object after each change, the same one until then. */
+  getSnapshot(): SessionState;
   /** Subscribes to changes. The first listener starts the first check; when the last one leaves, everything stops. */
   subscribe(listener: () => void): () => void;
   /** Checks the session at the server. Never rejects: an error appears in the state. */
@@ -162,7 +163,7 @@ export function createSessionStore(options: SessionStoreOptions = {}): SessionSt
   }
 
   return {
-    getState: () => state,
+    getSnapshot: () => state,
     subscribe(listener) {
       listeners.add(listener);
       if (listeners.size === 1) start();
