@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! export SESSION_SVC=http://127.0.0.1:50051   # https://… takes SESSION_CA, SESSION_CERT and SESSION_KEY, PEM files
-//! cargo run -p session-proto --example session_api -- look-up HANDLE
-//! SESSION_ID=… cargo run -p session-proto --example session_api -- call-api URL SCOPE
-//! SESSION_ID=… cargo run -p session-proto --example session_api -- remember KEY VALUE
-//! cargo run -p session-proto --example session_api -- end-all ISSUER SUBJECT
-//! cargo run -p session-proto --example session_api -- watch
+//! cargo run -p vestibule-session-api --example session_api -- look-up HANDLE
+//! SESSION_ID=… cargo run -p vestibule-session-api --example session_api -- call-api URL SCOPE
+//! SESSION_ID=… cargo run -p vestibule-session-api --example session_api -- remember KEY VALUE
+//! cargo run -p vestibule-session-api --example session_api -- end-all ISSUER SUBJECT
+//! cargo run -p vestibule-session-api --example session_api -- watch
 //! ```
 //! A session ID is a secret: it comes from the environment, because others can read a program's arguments.
 
 use std::error::Error;
 
-use session_proto::client::{Advice, ClientSettings, ClientTls, SessionClient};
+use vestibule_session_api::client::{Advice, ClientSettings, ClientTls, SessionClient};
 
 /// One client for the whole program: it connects with the first call; clones share its connections.
 fn connect() -> Result<SessionClient, Box<dyn Error>> {
@@ -26,7 +26,7 @@ fn connect() -> Result<SessionClient, Box<dyn Error>> {
     Ok(SessionClient::new(settings)?)
 }
 
-use session_proto::v1::{GetSessionRequest, get_session_request::By, session::State};
+use vestibule_session_api::v1::{GetSessionRequest, get_session_request::By, session::State};
 
 /// Prints who is signed in with a session.
 async fn look_up(sessions: &SessionClient, handle: String) -> Result<(), Box<dyn Error>> {
@@ -52,7 +52,7 @@ async fn look_up(sessions: &SessionClient, handle: String) -> Result<(), Box<dyn
     Ok(())
 }
 
-use session_proto::v1::GetAccessTokenRequest;
+use vestibule_session_api::v1::GetAccessTokenRequest;
 
 /// Calls an API for the person. Request the token each time: the session service refreshes it.
 async fn call_api(sessions: &SessionClient, url: &str, scope: String) -> Result<(), Box<dyn Error>> {
@@ -82,7 +82,7 @@ async fn call_api(sessions: &SessionClient, url: &str, scope: String) -> Result<
 }
 
 use serde_json::{Map, Value};
-use session_proto::v1::UpdateSessionRequest;
+use vestibule_session_api::v1::UpdateSessionRequest;
 
 /// Stores a value with the session. If another writer changes the session in between, the version is stale:
 /// apply the change again to the current session.
@@ -112,7 +112,7 @@ async fn remember(sessions: &SessionClient, key: String, value: String) -> Resul
     Ok(())
 }
 
-use session_proto::v1::{Cause, EndSessionRequest, ListSessionsRequest, end_session_request};
+use vestibule_session_api::v1::{Cause, EndSessionRequest, ListSessionsRequest, end_session_request};
 
 /// Lists a person's sessions page by page, and ends them. (`EndSessions` ends them all in one call.)
 async fn end_all(sessions: &SessionClient, issuer: String, subject: String) -> Result<(), Box<dyn Error>> {
@@ -146,9 +146,9 @@ async fn end_all(sessions: &SessionClient, issuer: String, subject: String) -> R
     }
 }
 
-use session_proto::client::WatchItem;
-use session_proto::v1::{WatchSessionsRequest, session_event::Kind};
 use tokio_stream::StreamExt as _;
+use vestibule_session_api::client::WatchItem;
+use vestibule_session_api::v1::{WatchSessionsRequest, session_event::Kind};
 
 /// Prints every ending while the program runs. The client reopens the stream when it ends, resumes after the
 /// last event, and reports when events may be missing.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use session_proto::client::{ClientSettings, SessionClient};
-use session_proto::error;
-use session_proto::v1::*;
+use vestibule_session_api::client::{ClientSettings, SessionClient};
+use vestibule_session_api::error;
+use vestibule_session_api::v1::*;
 
 use crate::replica::{Answer, Batches};
 use crate::support::{Server, client, loopback, within};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use session_proto::client::{Advice, ClientSettings, SessionClient};
-use session_proto::v1::*;
 use tokio::net::TcpListener;
+use vestibule_session_api::client::{Advice, ClientSettings, SessionClient};
+use vestibule_session_api::v1::*;
 
 use crate::replica::Answer;
 use crate::support::{Server, by_handle, client, within};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use session_proto::client::SessionClient;
-use session_proto::v1::*;
 use tokio::io::copy;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use vestibule_session_api::client::SessionClient;
+use vestibule_session_api::v1::*;
 
 use crate::replica::Answer;
 use crate::support::{Server, by_handle, client, loopback, within};

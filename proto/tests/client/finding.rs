@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use session_proto::client::{ClientSettings, SessionClient};
-use session_proto::v1::{CreateSessionRequest, ErrorReason, UpdateSessionRequest};
 use tokio::net::TcpListener;
+use vestibule_session_api::client::{ClientSettings, SessionClient};
+use vestibule_session_api::v1::{CreateSessionRequest, ErrorReason, UpdateSessionRequest};
 
 use crate::replica::Answer;
 use crate::support::{Hanging, Name, Server, Silent, by_handle, client, found_by, loopback, within};

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use session_proto::v1::*;
 use tokio::io::{copy, copy_bidirectional, sink};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use vestibule_session_api::v1::*;
 
 use crate::replica::Answer;
 use crate::support::{Server, by_handle, client, loopback, within};

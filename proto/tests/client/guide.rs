@@ -1,8 +1,8 @@
 //! docs/session-api.md agrees with the code on every reason.
 
-use session_proto::client::{Advice, SessionError};
-use session_proto::error;
-use session_proto::v1::ErrorReason;
+use vestibule_session_api::client::{Advice, SessionError};
+use vestibule_session_api::error;
+use vestibule_session_api::v1::ErrorReason;
 
 const GUIDE: &str = include_str!("../../../docs/session-api.md");
 

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
-use session_proto::error;
-use session_proto::v1::session_service_server::SessionService;
-use session_proto::v1::*;
 use tokio::sync::{broadcast, watch};
 use tokio_stream::wrappers::BroadcastStream;
 use tonic::{Request, Response, Status, Streaming};
+use vestibule_session_api::error;
+use vestibule_session_api::v1::session_service_server::SessionService;
+use vestibule_session_api::v1::*;
 
 /// Answers every read with a session whose handle is the server's name, and counts the calls.
 #[derive(Clone)]

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
 use tempfile::TempDir;
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
+use vestibule_session_api::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
 
 use crate::replica::{Answer, Batches};
 use crate::support::{Name, Server, by_handle, found_by, loopback, within};

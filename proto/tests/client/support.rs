@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use session_proto::client::{ClientSettings, Resolve, ResolveFuture, SessionClient};
-use session_proto::v1::session_event::Kind;
-use session_proto::v1::session_service_server::SessionServiceServer;
-use session_proto::v1::*;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio::time::timeout;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::Status;
 use tonic::transport::ServerTlsConfig;
+use vestibule_session_api::client::{ClientSettings, Resolve, ResolveFuture, SessionClient};
+use vestibule_session_api::v1::session_event::Kind;
+use vestibule_session_api::v1::session_service_server::SessionServiceServer;
+use vestibule_session_api::v1::*;
 
 use crate::replica::{Answer, Batches, Push, Replica, Seen};
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use session_proto::client::{ClientSettings, EndpointId, SessionClient, WatchItem};
-use session_proto::v1::session_event::Kind;
-use session_proto::v1::{ErrorReason, WatchSessionsRequest};
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::Status;
+use vestibule_session_api::client::{ClientSettings, EndpointId, SessionClient, WatchItem};
+use vestibule_session_api::v1::session_event::Kind;
+use vestibule_session_api::v1::{ErrorReason, WatchSessionsRequest};
 
 use crate::replica::Answer;
 use crate::support::{Name, Server, by_handle, client, event, found_by, within};
