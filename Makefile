@@ -1,6 +1,6 @@
 # The commands of this repository; `make help` lists them. The work is done in dev/*.mjs.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test docs lint fmt gen k8s pods providers images deb sbom reproducible screenshots bench bench-quick flood failover chaos mutants
+.PHONY: help run run-redis test docs lint fmt gen k8s pods providers packages images deb sbom reproducible screenshots bench bench-quick flood failover chaos mutants
 
 help:
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5) ":"} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ providers: ## sign in at every provider and write the tables of docs/providers.m
 
 images: ## build the container images
 	@exec node dev/images.mjs
+
+packages: ## build the npm and PyPI packages, in target/packages
+	@exec node dev/packages.mjs
 
 deb: ## build the Debian package of the one program, in target/deb
 	@exec node dev/deb.mjs

@@ -17,6 +17,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { freePort, until } from "../../dev/lib/net.mjs";
+import { session as packSession } from "../../dev/packages.mjs";
 import { assertQuiet, openWindow, signInAtProvider, startBrowser, startProduct } from "./support.mjs";
 
 const web = fileURLToPath(new URL("..", import.meta.url));
@@ -40,8 +41,7 @@ function installSession(folder) {
 }
 
 before(async () => {
-  run("npm", ["run", "--silent", "build:session"], web);
-  run("npm", ["pack", "--silent", "--pack-destination", work, "./session"], web);
+  await packSession(join(work, "package"), work);
   cpSync(join(web, "session/example"), app, { recursive: true });
   installSession(app);
   // All other dependencies are already on this machine.
