@@ -57,3 +57,8 @@ test('it tests in the image that it compiles in, and releases each image that is
   assert.ok(text.includes(`image: ${base}\n`));
   for (const image of ['edge', 'session-svc', 'web', 'one']) assert.ok(text.includes(`{ image: ${image}, `), image);
 });
+
+test('it publishes every package, the chart and the images, each by its identity and without a long-lived secret', () => {
+  for (const command of ['npm publish "./$file" --access public --provenance', 'pypa/gh-action-pypi-publish@', 'cargo publish --locked -p vestibule-session-api', 'cosign sign --yes "$CHART"', 'cosign sign --yes --recursive "$IMAGE"']) assert.ok(text.includes(command), command);
+  assert.deepEqual([...new Set([...text.matchAll(/secrets\.(\w+)/g)].map(([, name]) => name))], ['GITHUB_TOKEN']);
+});
