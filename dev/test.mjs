@@ -10,11 +10,12 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { buildServices, buildWeb, checkTools, installPackages, Problem, run } from './lib/build.mjs';
 import { buildExamples, goPackages } from './lib/examples.mjs';
+import { kubernetesTools } from './lib/helm.mjs';
 import { fromPypi, proxiesFromPypi } from './lib/pypi.mjs';
 import { tablesAreCurrent } from './lib/providers-table.mjs';
 import { packagedTool } from './lib/tools.mjs';
@@ -36,6 +37,12 @@ function canRender() {
   if (works('kustomize', ['version'])) return true;
   const { status, stdout } = spawnSync('kubectl', ['version', '--client', '--output=json'], { encoding: 'utf8' });
   return status === 0 && /"kustomizeVersion":\s*"v[4-9]/.test(stdout);
+}
+
+/** Debian's kubectl is too old to render components. */
+async function kubectlFromNpm() {
+  const { kubectl } = await kubernetesTools(say);
+  process.env.PATH = `${dirname(kubectl)}:${process.env.PATH}`;
 }
 
 /** The module that docs/integrations/nginx.conf loads. */
@@ -73,7 +80,7 @@ const NEEDS = {
     there: () => ['podman', 'runc'].every((name) => works(name)) && existsSync('/usr/lib/podman/aardvark-dns') && existsSync('/bin/busybox'),
     debian: ['podman', 'runc', 'netavark', 'aardvark-dns', 'catatonit', 'iptables', 'busybox-static'],
   },
-  kubectl: { there: canRender, say: 'kubectl 1.21 or newer, or kustomize 4 or newer (see kubernetes.io/docs/tasks/tools)' },
+  kubectl: { there: canRender, install: kubectlFromNpm, say: 'kubectl 1.21 or newer, or kustomize 4 or newer (see kubernetes.io/docs/tasks/tools)' },
 };
 
 const outputOf = (command, args) => spawnSync(command, args, { encoding: 'utf8' }).stdout ?? '';
@@ -103,6 +110,7 @@ async function provide(needs) {
     const options = packages.every(isInstallable) ? [] : await withBackports(env);
     await run('apt-get', [...options, 'install', '-q', '-y', '--no-install-recommends', ...packages], { env, quiet: true });
   }
+  for (const name of missing) await NEEDS[name].install?.();
   const still = missing.filter((name) => !NEEDS[name].there());
   if (still.length > 0) {
     const lines = still.map((name) => (NEEDS[name].debian ? `  apt-get install ${NEEDS[name].debian.join(' ')}` : `  ${NEEDS[name].say}`));

@@ -1,22 +1,23 @@
-// The release workflow and Renovate's settings are valid by their schemas and avoid known dangerous patterns.
+// The workflows and Renovate's settings are valid by their schemas and avoid known dangerous patterns.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 
 import { ROOT } from '../../stack.mjs';
 
-const WORKFLOW = '.github/workflows/release.yml';
-const text = readFileSync(join(ROOT, WORKFLOW), 'utf8');
+const FOLDER = '.github/workflows';
+const WORKFLOWS = Object.fromEntries(readdirSync(join(ROOT, FOLDER)).map((name) => [name, readFileSync(join(ROOT, FOLDER, name), 'utf8')]));
+const { 'ci.yml': ci, 'codeql.yml': codeql, 'release.yml': release } = WORKFLOWS;
 const tool = (name, ...args) => spawnSync(join(ROOT, '.cache/supply-chain/bin', name), args, { cwd: ROOT, encoding: 'utf8' });
 
 /** The findings of zizmor for a workflow; it runs offline. */
 function judge(workflow) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-workflow-'));
   try {
-    const file = join(folder, WORKFLOW);
+    const file = join(folder, FOLDER, 'judged.yml');
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, workflow);
     const { stdout } = tool('zizmor', '--offline', '--no-progress', '--no-exit-codes', '--format=json', file);
@@ -26,23 +27,24 @@ function judge(workflow) {
   }
 }
 
-test('the workflow and the settings of Renovate are valid', () => {
-  for (const [schema, file] of [['vendor.github-workflows', WORKFLOW], ['vendor.renovate', 'renovate.json']]) {
+test('the workflows and the settings of Renovate are valid', () => {
+  const workflows = Object.keys(WORKFLOWS).map((name) => ['vendor.github-workflows', join(FOLDER, name)]);
+  for (const [schema, file] of [...workflows, ['vendor.renovate', 'renovate.json']]) {
     const { status, stdout } = tool('check-jsonschema', '--builtin-schema', schema, file);
     assert.equal(status, 0, stdout);
   }
 });
 
-test('nothing known to be dangerous is in the workflow, and what is gets noticed', () => {
-  assert.deepEqual(judge(text), []);
-  assert.deepEqual([...new Set(judge(text.replace(/docker\/login-action@[0-9a-f]{40}/, 'docker/login-action@v3')))], ['unpinned-uses']);
-  assert.ok(judge(text.replace('"${GITHUB_REF_NAME#v}\\""', '"${{ github.ref_name }}\\""')).includes('template-injection'));
-  assert.ok(judge(text.replaceAll('persist-credentials: false', 'fetch-depth: 1')).includes('artipacked'));
+test('nothing known to be dangerous is in a workflow, and what is gets noticed', () => {
+  for (const [name, text] of Object.entries(WORKFLOWS)) assert.deepEqual(judge(text), [], name);
+  assert.deepEqual([...new Set(judge(release.replace(/docker\/login-action@[0-9a-f]{40}/, 'docker/login-action@v3')))], ['unpinned-uses']);
+  assert.ok(judge(release.replace('"${GITHUB_REF_NAME#v}\\""', '"${{ github.ref_name }}\\""')).includes('template-injection'));
+  assert.ok(judge(release.replaceAll('persist-credentials: false', 'fetch-depth: 1')).includes('artipacked'));
 });
 
 test('every action is pinned by commit, with its version in a comment, and one action has one pin', () => {
-  const uses = [...text.matchAll(/uses: (\S+?)@(\S+)(.*)$/gm)];
-  assert.ok(uses.length > 10);
+  const uses = [...Object.values(WORKFLOWS).join('').matchAll(/uses: (\S+?)@(\S+)(.*)$/gm)];
+  assert.ok(uses.length > 15);
   const pins = new Map();
   for (const [line, action, pin, comment] of uses) {
     assert.match(pin, /^[0-9a-f]{40}$/, line);
@@ -52,10 +54,21 @@ test('every action is pinned by commit, with its version in a comment, and one a
   }
 });
 
-test('it tests in the image that it compiles in, and releases each image that is for production', () => {
+test('changes and releases are tested in the image that compiles them, and each image for production is released', () => {
   const base = /^ARG RUST_IMAGE=(.+)$/m.exec(readFileSync(join(ROOT, 'Containerfile'), 'utf8'))[1];
-  assert.ok(text.includes(`image: ${base}\n`));
-  for (const image of ['edge', 'session-svc', 'web', 'one']) assert.ok(text.includes(`{ image: ${image}, `), image);
+  for (const text of [ci, release]) assert.ok(text.includes(`image: ${base}\n`));
+  for (const image of ['edge', 'session-svc', 'web', 'one']) assert.ok(release.includes(`{ image: ${image}, `), image);
+});
+
+test('a pull request runs every check and CodeQL, and writes nothing but findings', () => {
+  for (const text of [ci, codeql]) {
+    assert.match(text, /^on:\n {2}pull_request:$/m);
+    assert.match(text, /^permissions: \{\}$/m);
+    assert.deepEqual([...text.matchAll(/^ +([a-z-]+): write/gm)].map(([, right]) => right), text === codeql ? ['security-events'] : []);
+    assert.ok(!text.includes('secrets.'));
+  }
+  assert.match(ci, /^ +- run: \.ci\/run$/m);
+  assert.match(codeql, /language: \[rust, javascript-typescript\]/);
 });
 
 test('it publishes every package, the chart and the images, each by its identity and without a long-lived secret', () => {
