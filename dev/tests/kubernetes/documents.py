@@ -5,6 +5,7 @@ import functools
 import itertools
 import pathlib
 import re
+import textwrap
 
 import yaml
 
@@ -129,6 +130,11 @@ def components_that_are_not_there(text):
 def shell(text):
     """Lists the blocks of shell commands."""
     return re.findall(r"^( *)```sh\n(.*?)^\1```$", text, re.S | re.M)
+
+
+def blocks(text, language):
+    """Lists the blocks of a language, without the indentation of a list."""
+    return [textwrap.dedent(block) for _, block in re.findall(rf"^( *)```{language}\n(.*?)^\1```$", text, re.S | re.M)]
 
 
 CHECKS = (paths_that_are_not_there, settings_that_nobody_reads, secrets_that_nobody_mounts, workloads_that_are_not_there, components_that_are_not_there)

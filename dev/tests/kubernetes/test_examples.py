@@ -1,8 +1,9 @@
-"""Tests that the examples for application teams are valid and refer to objects of the components."""
+"""Tests that the manifests for application teams, in examples and documents, are valid and name existing objects."""
 
 import re
 import unittest
 
+import documents
 import matrix
 import pod_security
 import schema
@@ -10,17 +11,26 @@ import yaml
 from pair import Pair
 
 EXAMPLES = sorted((matrix.ROOT / "k8s/components").glob("*/examples/*.yaml"))
+GATEWAYS = [documents.OF_KUBERNETES / f"{name}.md" for name in ("cilium", "envoy-gateway", "external-auth", "ingress-nginx", "istio", "traefik")]
+NEWEST = schema.VERSIONS[-1]
 OWN = "vestibule"
+
+
+def shown(page):
+    """Yields the manifests of a page."""
+    for block in documents.blocks(page.read_text(), "yaml"):
+        yield from (item for item in yaml.safe_load_all(block) if "apiVersion" in item)
 
 
 def targets(item):
     """Collects our Services that a manifest names: (name, port)."""
-    space, found = item["metadata"]["namespace"], []
+    space, found = item["metadata"].get("namespace"), []
 
     def walk(value):
         if isinstance(value, dict):
             if {"name", "port"} <= set(value) and value.get("namespace", space) == OWN:
-                found.append((value["name"], value["port"]))
+                port = value["port"]
+                found.append((value["name"], port if not isinstance(port, dict) else next(iter(port.values()))))
             for part in value.values():
                 walk(part)
         elif isinstance(value, list):
@@ -32,7 +42,7 @@ def targets(item):
 
 
 def problems(item, services):
-    yield from schema.mistakes(item, schema.VERSIONS[0], experimental=True)
+    yield from schema.mistakes(item, NEWEST, experimental=True)
     for name, port in targets(item):
         if port not in services.get(name, ()):
             yield f"leads to {name}:{port}"
@@ -52,9 +62,13 @@ class Examples(unittest.TestCase):
         for file in EXAMPLES:
             for item in yaml.safe_load_all(file.read_text()):
                 yield file, item
+        for page in GATEWAYS:
+            for item in shown(page):
+                yield page, item
 
     def test_examples_are_valid_and_lead_to_what_is_there(self):
-        self.assertGreater(len(EXAMPLES), 3)
+        for page in GATEWAYS:
+            self.assertGreater(len(list(shown(page))), 1, page.name)
         for file, item in self.items():
             with self.subTest(file=file.name, item=f"{item['kind']}/{item['metadata']['name']}"):
                 self.assertEqual(list(problems(item, self.services)), [])
@@ -67,6 +81,9 @@ class Examples(unittest.TestCase):
             "AuthorizationPolicy": lambda spec: spec.update(provider="vestibule"),
             "Certificate": lambda spec: spec.update(names=["x"]),
             "Deployment": lambda spec: spec["template"]["spec"].update(hostNetwork=True),
+            "Ingress": lambda spec: spec["rules"][0].update(hosts=["x"]),
+            "CiliumNetworkPolicy": lambda spec: spec["ingress"][0].update(fromEntities=["gateway"]),
+            "ValidatingAdmissionPolicy": lambda spec: spec["validations"][0].pop("expression"),
         }
         for _, item in self.items():
             if item["kind"] in broken:
@@ -77,21 +94,34 @@ class Examples(unittest.TestCase):
     def test_a_rule_of_a_definition_is_evaluated_on_each_example(self):
         external, targeted = ({"group": "gateway.networking.k8s.io", "kind": kind, "name": "x"} for kind in ("HTTPRoute", "Gateway"))
         broken = [
-            ("gateway-api.yaml", "HTTPRoute", "wiki", lambda spec: spec["rules"][0]["filters"][0]["externalAuth"].pop("grpc"), "grpc must be specified"),
-            ("gateway-api.yaml", "HTTPRoute", "wiki", lambda spec: spec["rules"][0]["filters"][0].pop("externalAuth"), "externalAuth must be specified"),
-            ("envoy-gateway.yaml", "SecurityPolicy", "vestibule", lambda spec: spec.update(targetRef=external), "targetRef"),
-            ("envoy-gateway.yaml", "SecurityPolicy", "vestibule", lambda spec: spec["extAuth"].update(http={"path": "/"}), "one of grpc or http"),
-            ("istio.yaml", "AuthorizationPolicy", "wiki", lambda spec: spec.update(targetRef=targeted), "targetRef"),
+            ("external-auth.md", "HTTPRoute", "wiki", lambda spec: spec["rules"][0]["filters"][0]["externalAuth"].pop("grpc"), "grpc must be specified"),
+            ("external-auth.md", "HTTPRoute", "wiki", lambda spec: spec["rules"][0]["filters"][0].pop("externalAuth"), "externalAuth must be specified"),
+            ("envoy-gateway.md", "SecurityPolicy", "vestibule", lambda spec: spec.update(targetRef=external), "targetRef"),
+            ("envoy-gateway.md", "SecurityPolicy", "vestibule", lambda spec: spec["extAuth"].update(http={"path": "/"}), "one of grpc or http"),
+            ("istio.md", "AuthorizationPolicy", "wiki", lambda spec: spec.update(targetRef=targeted), "targetRef"),
         ]
         for name, kind, named, breaks, word in broken:
             with self.subTest(file=name, word=word):
-                (item,) = [item for file, item in self.items() if file.name == name and item["kind"] == kind and item["metadata"]["name"] == named]
-                self.assertEqual(list(schema.mistakes(item, schema.VERSIONS[0], experimental=True)), [])
+                item = next(item for file, item in self.items() if file.name == name and item["kind"] == kind and item["metadata"]["name"] == named)
+                self.assertEqual(list(schema.mistakes(item, NEWEST, experimental=True)), [])
                 breaks(item["spec"])
-                self.assertIn(word, " ".join(schema.mistakes(item, schema.VERSIONS[0], experimental=True)))
+                self.assertIn(word, " ".join(schema.mistakes(item, NEWEST, experimental=True)))
+
+    def test_the_route_of_the_sign_in_is_the_same_on_every_page(self):
+        routes = [item for _, item in self.items() if item["kind"] == "HTTPRoute" and item["metadata"]["name"] == "wiki-sign-in"]
+        self.assertEqual(len(routes), 3)
+        for route in routes:
+            self.assertEqual(route, routes[0])
+
+    def test_each_gateway_of_another_namespace_has_a_grant(self):
+        (grant,) = yaml.safe_load_all((matrix.ROOT / "k8s/components/gateway-api/external-auth/grant.yaml").read_text())
+        granted = {(source["kind"], source["namespace"]) for source in grant["spec"]["from"]}
+        asking = {(item["kind"], item["metadata"]["namespace"]) for _, item in self.items() if item["metadata"].get("namespace") != OWN and "edge-ext-authz" in str(item["spec"])}
+        self.assertEqual(asking, granted)
+        self.assertEqual([target["name"] for target in grant["spec"]["to"]], ["edge-ext-authz"])
 
     def test_examples_say_how_the_proxy_rejects_other_spellings_of_an_identity(self):
-        settings = {"traefik.io": "aliasHeadersStrategy=delete", "security.istio.io": "headers_with_underscores_action: REJECT_REQUEST"}
+        settings = {"traefik.io": "aliasHeadersStrategy=delete", "security.istio.io": "headers_with_underscores_action: REJECT_REQUEST", "cilium.io": "X_Auth_Subject"}
         seen = set()
         for file, item in self.items():
             group = item["apiVersion"].split("/")[0]
@@ -104,9 +134,9 @@ class Examples(unittest.TestCase):
 
     def test_what_the_document_shows_is_valid_and_every_controller_is_in_it(self):
         text = (matrix.ROOT / "docs/kubernetes/protecting-applications.md").read_text()
-        shown = [item for block in re.findall(r"```yaml\n(.*?)```", text, re.S) for item in yaml.safe_load_all(block) if "apiVersion" in item]
-        self.assertGreater(len(shown), 2)
-        for item in shown:
+        items = list(shown(documents.OF_KUBERNETES / "protecting-applications.md"))
+        self.assertGreater(len(items), 2)
+        for item in items:
             self.assertEqual(list(schema.mistakes(item, schema.VERSIONS[0])), [])
         for name in matrix.COMPONENTS:
             if name.startswith("controllers/"):
