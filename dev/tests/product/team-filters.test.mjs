@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
-import { freePort } from '../../lib/net.mjs';
+import { freePort, until } from '../../lib/net.mjs';
 import { ROOT, startStack } from '../../stack.mjs';
 import { Client, request } from './client.mjs';
 import { Program } from './proxies.mjs';
@@ -141,3 +141,53 @@ for (const sendsTokens of [false, true]) {
     }
   });
 }
+
+/** Middlewares of a team before the check, by name: headers of the request, and whether the check trusts the client. */
+const MIDDLEWARES = {
+  'the host': [{ Host: 'hr.example' }, false],
+  'the original address': [{ 'X-Original-URL': 'https://hr.example/' }, false],
+  'a trusted header': [{ 'X-Forwarded-Host': 'hr.example' }, true],
+};
+
+const traefik = (edge, application, headers, trusts) => ({ http: {
+  middlewares: {
+    team: { headers: { customRequestHeaders: headers } },
+    vestibule: { forwardAuth: { address: `${edge}/api/auth/check`, trustForwardHeader: trusts, authResponseHeadersRegex: '(?i)^(X-Auth-|Remote-)' } },
+  },
+  routers: {
+    'sign-in': { rule: 'PathPrefix(`/api/auth/`)', priority: 100, service: 'edge' },
+    application: { rule: 'PathPrefix(`/`)', middlewares: ['team', 'vestibule'], service: 'application' },
+  },
+  services: { edge: { loadBalancer: { servers: [{ url: edge }] } }, application: { loadBalancer: { servers: [{ url: application }] } } },
+} });
+
+describe('Traefik does not bind a team that writes Middlewares, as docs/kubernetes/traefik.md warns', () => {
+  for (const [name, [headers, trusts]] of Object.entries(MIDDLEWARES)) {
+    test(`by ${name} it gets the headers of another rule`, async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'vestibule-middlewares-'));
+      const application = http.createServer((asked, answer) => answer.end(JSON.stringify(asked.headers)));
+      await new Promise((resolve) => { application.listen(0, '127.0.0.1', resolve); });
+      const front = await freePort();
+      const url = `http://127.0.0.1:${front}`;
+      const [routes, dynamic, file] = ['routes.toml', 'dynamic.yml', 'traefik.yml'].map((one) => join(folder, one));
+      writeFileSync(routes, RULES.replace(/^resource.*\n/gm, '')); // this provider issues no tokens for an API
+      let [stack, proxy] = [];
+      try {
+        stack = await startStack({ store: 'memory:', routes, publicUrl: url, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1' } });
+        writeFileSync(dynamic, JSON.stringify(traefik(stack.edgeUrls[0], `http://127.0.0.1:${application.address().port}`, headers, trusts)));
+        writeFileSync(file, JSON.stringify({ entryPoints: { web: { address: `127.0.0.1:${front}` } }, providers: { file: { filename: dynamic } } }));
+        proxy = await new Program(join(ROOT, '.cache/proxies/bin/traefik'), [`--configFile=${file}`], { cwd: folder }).listening(front);
+        await until(20_000, async () => (await request(url)).status !== 404, () => `Traefik knows no way: ${proxy.log}`);
+        const client = new Client();
+        await client.signIn(stack);
+        assert.match((await client.fetch(`${url}/`)).json()['remote-email'], /@/);
+      } finally {
+        await proxy?.stop();
+        await stack?.stop();
+        application.closeAllConnections();
+        application.close();
+        rmSync(folder, { recursive: true, force: true });
+      }
+    });
+  }
+});
