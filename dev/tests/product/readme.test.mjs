@@ -2,6 +2,7 @@
 // word for word, and the route tables. Replaces only the provider, the addresses of upstreams, and ports.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
@@ -15,7 +16,7 @@ import { ROOT, binary } from '../../stack.mjs';
 import { Client } from './client.mjs';
 
 const READY_MS = 60_000; // debug programs on a busy machine
-const DOCUMENTS = ['README.md', 'docs/kubernetes/protecting-applications.md'];
+const DOCUMENTS = ['README.md', 'docs/integrations/applications.md', 'docs/kubernetes/protecting-applications.md'];
 const CLIENT_SECRET = 'a client secret of thirty-two or more characters';
 
 /** The fenced blocks of a document in this language. */
@@ -25,7 +26,7 @@ function blocks(document, language) {
 }
 
 /** The route table of a document: its first block with rules. */
-const routeTable = (document) => blocks(document, 'toml').find((block) => block.includes('[[route]]'));
+const routeTables = (document) => blocks(document, 'toml').filter((block) => block.includes('[[route]]'));
 
 const folder = mkdtempSync(join(tmpdir(), 'vestibule-readme-'));
 const at = (name) => join(folder, name);
@@ -53,7 +54,7 @@ before(async () => {
   await provider.firstLine;
   await new Promise((resolve) => { upstream.listen(0, '127.0.0.1', resolve); });
 
-  const table = routeTable('README.md').replaceAll(/"http:\/\/[^"]+"/g, `"http://127.0.0.1:${upstream.address().port}"`);
+  const table = routeTables('README.md')[0].replaceAll(/"http:\/\/[^"]+"/g, `"http://127.0.0.1:${upstream.address().port}"`);
   writeFileSync(at('routes.toml'), table);
   symlinkSync(join(ROOT, 'web'), at('web'));
   const [settings] = blocks('README.md', 'sh').filter((block) => block.includes('OIDC_ISSUER_URL='));
@@ -122,12 +123,17 @@ test('Ctrl-C stops both programs', async () => {
 });
 
 for (const document of DOCUMENTS) {
-  test(`the route table of ${document} is one the edge takes`, () => {
-    const table = at('table.toml');
-    writeFileSync(table, routeTable(document));
-    const settings = { ...env, EDGE_BASE_URL: 'https://app.example', EDGE_SECRET: '0123456789abcdef0123456789abcdef', EDGE_ROUTES: table, OIDC_ISSUER_URL: 'https://op.example', OIDC_CLIENT_ID: 'client', OIDC_CLIENT_SECRET: CLIENT_SECRET };
-    const checked = spawnSync(binary('auth-edge'), ['--check-config'], { cwd: folder, env: settings, encoding: 'utf8' });
-    assert.equal(checked.status, 0, checked.stderr);
-    assert.equal(checked.stderr, '');
+  test(`each route table of ${document} is one the edge takes`, () => {
+    const [table, key] = [at('table.toml'), at('assertions.pem')];
+    writeFileSync(key, generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    const settings = { ...env, EDGE_UPSTREAM_JWT_KEY_FILE: key, EDGE_BASE_URL: 'https://app.example', EDGE_SECRET: '0123456789abcdef0123456789abcdef', EDGE_ROUTES: table, OIDC_ISSUER_URL: 'https://op.example', OIDC_CLIENT_ID: 'client', OIDC_CLIENT_SECRET: CLIENT_SECRET };
+    const tables = routeTables(document);
+    assert.ok(tables.length > 0);
+    for (const text of tables) {
+      writeFileSync(table, text);
+      const checked = spawnSync(binary('auth-edge'), ['--check-config'], { cwd: folder, env: settings, encoding: 'utf8' });
+      assert.equal(checked.status, 0, `${text}${checked.stderr}`);
+      assert.equal(checked.stderr, '');
+    }
   });
 }
