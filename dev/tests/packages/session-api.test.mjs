@@ -1,15 +1,16 @@
-// The packages of the session API: their contents. The npm package is installed from its file into an empty project,
-// and the program in its manual asks a real session service.
+// The packages of the session API: npm, PyPI and the crate. Each is installed from its file into an empty project, and
+// the program in its manual asks a real session service.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { PACKAGES_PYTHON } from '../../packages.mjs';
+import { ROOT } from '../../stack.mjs';
 import { startProvider, startService } from '../examples/service.mjs';
-import { contents, LICENCE, manualBlock, npmProject, packageFile, run, VERSION } from './project.mjs';
+import { contents, folder, LICENCE, manualBlock, npmProject, packageFile, run, VERSION } from './project.mjs';
 
 const EXAMPLE = 'examples/session-api/typescript'; // its installed packages have a gRPC client and the compiler
 const MESSAGES = ['error_reason', 'session', 'session_service'];
@@ -59,6 +60,8 @@ describe('npm', () => {
 });
 
 describe('PyPI', () => {
+  const project = folder();
+  const python = join(project, 'venv/bin/python');
   const wheel = packageFile('.whl');
   const tool = (name) => join(PACKAGES_PYTHON, 'bin', name);
 
@@ -74,5 +77,49 @@ describe('PyPI', () => {
     const metadata = run(tool('python'), ['-c', 'import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).read(sys.argv[2]).decode())', wheel, about[0]]);
     for (const line of [`Version: ${VERSION}`, 'License-Expression: Apache-2.0', 'License-File: LICENSE']) assert.ok(metadata.includes(`${line}\n`), line);
     run(tool('twine'), ['check', '--strict', wheel, packageFile('.tar.gz')]);
+  });
+
+  test('the program in its manual has right types, and looks a session up', async () => {
+    run('python3', ['-m', 'venv', join(project, 'venv')]);
+    const types = readFileSync(join(ROOT, 'dev/tests/packages.txt'), 'utf8').split('\n').filter((line) => line.startsWith('types-'));
+    run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', wheel, ...types]);
+    writeFileSync(join(project, 'main.py'), manualBlock(join(ROOT, 'sdk/python/README.md'), 'python'));
+    const check = () => run(tool('mypy'), ['--strict', '--python-executable', python, 'main.py'], { cwd: project });
+    check();
+    const program = [python, join(project, 'main.py')];
+    assert.equal(await ask(service.address, handle, ...program), 'ada');
+    assert.match(await ask(service.address, MISSING, ...program), /^no answer: \w/);
+    const right = readFileSync(join(project, 'main.py'), 'utf8');
+    writeFileSync(join(project, 'main.py'), right.replace('handle=sys', 'handel=sys'));
+    assert.throws(check, /Unexpected keyword argument "handel"/);
+  });
+});
+
+describe('crate', () => {
+  const target = resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target');
+  const cargo = (args, options) => run('cargo', [...args, '--target-dir', target], options);
+  const NAME = 'vestibule-session-api';
+
+  test('it holds its sources, messages, manual and licence, and nothing else', () => {
+    const listed = run('cargo', ['package', '--list', '--allow-dirty', '-p', NAME], { cwd: ROOT }).trim().split('\n');
+    const expected = ['.cargo_vcs_info.json', 'Cargo.lock', 'Cargo.toml', 'Cargo.toml.orig', 'LICENSE', 'README.md', 'examples/session_api.rs'];
+    const sources = run('git', ['ls-files', 'proto/src', 'proto/session'], { cwd: ROOT }).trim().split('\n').map((name) => name.slice('proto/'.length));
+    assert.deepEqual(listed.sort(), [...expected, ...sources].sort());
+  });
+
+  test('a registry would take it, and the program in its manual looks a session up', async () => {
+    cargo(['publish', '--dry-run', '--allow-dirty', '-p', NAME], { cwd: ROOT });
+    const crate = join(target, `package/${NAME}-${VERSION}`); // unpacked by cargo
+    assert.equal(readFileSync(join(crate, 'LICENSE'), 'utf8'), LICENCE);
+    const project = folder();
+    cpSync(crate, join(project, 'crate'), { recursive: true });
+    mkdirSync(join(project, 'src'));
+    copyFileSync(join(ROOT, 'Cargo.lock'), join(project, 'Cargo.lock')); // the same versions
+    writeFileSync(join(project, 'Cargo.toml'), `[package]\nname = "project"\nedition = "2024"\n\n[workspace]\n\n[dependencies]\ntokio = { version = "1", features = ["macros", "rt-multi-thread"] }\n${NAME} = { path = "crate" }\n`);
+    writeFileSync(join(project, 'src/main.rs'), manualBlock(join(crate, 'README.md'), 'rust,no_run'));
+    cargo(['build', '--quiet'], { cwd: project });
+    const program = join(target, 'debug/project');
+    assert.equal(await ask(service.url, handle, program), 'ada');
+    await assert.rejects(ask(service.url, MISSING, program), /ErrMissingSession/);
   });
 });
