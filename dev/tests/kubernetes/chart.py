@@ -10,6 +10,7 @@ import tempfile
 import tomllib
 
 import matrix
+import schema
 import yaml
 
 CHART = matrix.ROOT / "k8s/chart"
@@ -74,6 +75,7 @@ VALUES = {
     "external-secrets/redis": {},
     "external-secrets/operator": {},
     "monitoring": switched("monitoring"),
+    "spread-revisions": {},
     "otel": switched("otel"),
     "ipv6": switched("ipv6"),
     "openshift": switched("openshift"),
@@ -138,12 +140,12 @@ def helm(*arguments):
     return subprocess.run([program(), *arguments], capture_output=True, text=True, check=False, timeout=120)
 
 
-def template(wanted, namespace="vestibule", tests="--skip-tests"):
-    """Renders the chart without the pods of `helm test`. Raises helm's errors as AssertionError."""
+def template(wanted, namespace="vestibule", tests="--skip-tests", version=schema.VERSIONS[0]):
+    """Renders the chart for a Kubernetes version, without the pods of `helm test`. Raises helm's errors as AssertionError."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(wanted, file)
         file.flush()
-        done = helm("template", "vestibule", str(CHART), "--namespace", namespace, "--values", file.name, *([tests] if tests else []))
+        done = helm("template", "vestibule", str(CHART), "--namespace", namespace, "--values", file.name, "--kube-version", version, *([tests] if tests else []))
     if done.returncode != 0:
         raise AssertionError(done.stderr)
     return [item for item in yaml.load_all(done.stdout, Loader=matrix.Loader) if item]
@@ -164,7 +166,7 @@ def compared():
     known = comparable()
     program()  # unpacks helm before threads use it
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        charts = pool.map(lambda pair: template(values(pair, known[pair]), namespace(pair)), known)
+        charts = pool.map(lambda pair: template(values(pair, known[pair]), namespace(pair), version=matrix.versions(known[pair])[0]), known)
         own = {pair for pair, components in matrix.pairs() if pair in known and components != known[pair]}
         manifests = pool.map(lambda pair: matrix.render_pair(pair, known[pair]) if pair in own else matrix.rendered()[pair], known)
         return {pair: (left, right) for pair, left, right in zip(known, manifests, charts)}

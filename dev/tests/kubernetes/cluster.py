@@ -13,6 +13,7 @@ import urllib.parse
 
 import chart
 import cluster_records
+import schema
 import yaml
 
 # Kinds that the chart and its tests create, by group and version, with the plural for the path.
@@ -22,6 +23,9 @@ KINDS = {
     "batch/v1": {"CronJob": "cronjobs", "Job": "jobs"},
     "autoscaling/v2": {"HorizontalPodAutoscaler": "horizontalpodautoscalers"},
     "networking.k8s.io/v1": {"NetworkPolicy": "networkpolicies", "Ingress": "ingresses"},
+    "gateway.networking.k8s.io/v1": {"HTTPRoute": "httproutes", "BackendTLSPolicy": "backendtlspolicies"},
+    "gateway.networking.k8s.io/v1beta1": {"ReferenceGrant": "referencegrants"},
+    "external-secrets.io/v1": {"ExternalSecret": "externalsecrets"},
     "policy/v1": {"PodDisruptionBudget": "poddisruptionbudgets"},
     "monitoring.coreos.com/v1": {"PodMonitor": "podmonitors", "PrometheusRule": "prometheusrules"},
     "cert-manager.io/v1": {"Certificate": "certificates", "Issuer": "issuers"},
@@ -38,8 +42,8 @@ VERBS = ["create", "delete", "get", "list", "patch", "update"]
 class Cluster:
     """The objects of one cluster. `refuses` returns the reason to reject an object; `ends`, a pod's final phase."""
 
-    def __init__(self):
-        self.objects = {}
+    def __init__(self, version):
+        self.objects, self.version = {}, version
         self.refuses = lambda item: None
         self.ends = lambda pod: "Succeeded"
 
@@ -63,7 +67,7 @@ class Cluster:
             if "/" in version:
                 groups.setdefault(version.split("/")[0], []).append({"groupVersion": version, "version": version.split("/")[1]})
         if path == "/version":
-            return {"major": "1", "minor": "35", "gitVersion": "v1.35.0"}
+            return {"major": "1", "minor": self.version[2:], "gitVersion": f"v{self.version}.0"}
         if path in OPENAPI:
             return OPENAPI[path]
         if path == "/api":
@@ -169,7 +173,7 @@ def handler(cluster):
 
 
 class Helm:
-    """helm with its own cluster."""
+    """helm and kubectl with a cluster of their own."""
 
     def __init__(self, cluster, folder, address):
         self.cluster, self.folder = cluster, pathlib.Path(folder)
@@ -178,9 +182,16 @@ class Helm:
         fields = {"clusters": [{"name": "test", "cluster": {"server": address}}], "users": [{"name": "test", "user": {}}], "contexts": [context], "current-context": "test"}
         self.config.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **fields}))
 
-    def run(self, *arguments):
+    def call(self, *command, given=None):
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "KUBECONFIG": str(self.config)}
-        return subprocess.run([chart.program(), *arguments, "--qps", "1000", "--burst-limit", "1000"], capture_output=True, text=True, check=False, timeout=120, env=environment)
+        return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=120, env=environment)
+
+    def run(self, *arguments):
+        return self.call(chart.program(), *arguments, "--qps", "1000", "--burst-limit", "1000")
+
+    def kubectl(self, *arguments, given):
+        helm = pathlib.Path(chart.program())
+        return self.call(str(helm.parents[1] / "kubectl/kubectl") if helm.is_absolute() else "kubectl", *arguments, given=given)
 
     def apply(self, verb, values, *more, release="vestibule"):
         file = self.folder / "values.json"
@@ -195,9 +206,9 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def running():
-    """Starts a cluster for one test, and yields it with helm."""
-    cluster = Cluster()
+def running(version=schema.VERSIONS[-1]):
+    """Starts a cluster of a Kubernetes version for one test, and yields it with helm."""
+    cluster = Cluster(version)
     server = Server(("127.0.0.1", 0), handler(cluster))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 
+import schema
 import yaml
 
 try:
@@ -35,6 +36,9 @@ NEEDS = {
     "external-secrets/operator": ["mtls", "operator", "external-secrets"],
     **{name: ["ingress", "gateway-api", "forward-auth", "ext-authz"] for name in COMPONENTS if name.startswith("controllers/")},
 }
+
+# The first Kubernetes version that has a component's fields switched on.
+SINCE = {"spread-revisions": "1.31"}
 
 # Pairs that contradict themselves, with the reason.
 MAKES_ITS_SECRETS = "the overlay creates these Secrets itself"
@@ -72,6 +76,12 @@ def taken(overlay):
     """Lists an overlay's components."""
     fields = yaml.safe_load((ROOT / product(overlay) / "kustomization.yaml").read_text())
     return [part.split("components/", 1)[1] for part in fields["components"]]
+
+
+def versions(components):
+    """Lists the Kubernetes versions for a list of components."""
+    first = max((schema.VERSIONS.index(SINCE[name]) for name in components if name in SINCE), default=0)
+    return schema.VERSIONS[first:]
 
 
 def joined(present, name):

@@ -49,10 +49,10 @@ PLAIN, WAY, GATEWAY, CALLERS, WATCHED, SCALED = (
 RESTRICTED = "pods_keep_the_restricted_profile"
 
 MUTATIONS = [
-    ("strictly_valid_for_four_versions", PLAIN, lambda items: spec(items).update(graceSeconds=5)),
-    ("strictly_valid_for_four_versions", PLAIN, lambda items: container(items)["resources"].update(limit={})),
-    ("strictly_valid_for_four_versions", GATEWAY, lambda items: named(items, "HTTPRoute", "edge")["spec"]["rules"][0].update(timeout="0s")),
-    ("strictly_valid_for_four_versions", WATCHED, lambda items: named(items, "PodMonitor", "vestibule")["spec"].update(interval="30s")),
+    ("strictly_valid_for_every_version", PLAIN, lambda items: spec(items).update(graceSeconds=5)),
+    ("strictly_valid_for_every_version", PLAIN, lambda items: container(items)["resources"].update(limit={})),
+    ("strictly_valid_for_every_version", GATEWAY, lambda items: named(items, "HTTPRoute", "edge")["spec"]["rules"][0].update(timeout="0s")),
+    ("strictly_valid_for_every_version", WATCHED, lambda items: named(items, "PodMonitor", "vestibule")["spec"].update(interval="30s")),
     (RESTRICTED, PLAIN, context(allowPrivilegeEscalation=True)),
     (RESTRICTED, PLAIN, context(privileged=True)),
     (RESTRICTED, PLAIN, context(capabilities={})),

@@ -32,6 +32,11 @@ def labels(items, name="edge"):
     return workload(items, name)["spec"]["template"]["metadata"]["labels"]
 
 
+def spread(items):
+    """Returns the term that spreads the edge's pods over nodes."""
+    return spec(items)["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"]
+
+
 def peers(items, name):
     return policy(items, name)["ingress"][0]["from"]
 
@@ -62,7 +67,7 @@ MUTATIONS = [
     (SPREAD, PLAIN, lambda items: redis(items)["template"]["spec"].pop("topologySpreadConstraints")),
     (SPREAD, PLAIN, lambda items: redis(items, "redis-sentinel")["template"]["spec"].pop("affinity")),
     (SPREAD, PLAIN, lambda items: spec(items)["topologySpreadConstraints"].append({**spec(items)["topologySpreadConstraints"][0], "topologyKey": "kubernetes.io/hostname"})),
-    (SPREAD, PLAIN, lambda items: spec(items)["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"].pop("matchLabelKeys")),
+    (SPREAD, PLAIN, lambda items: spread(items).update(matchLabelKeys=["pod-template-hash"])),
     (SPREAD, PLAIN, lambda items: spec(items)["topologySpreadConstraints"][0].pop("matchLabelKeys")),
     (SPREAD, PLAIN, lambda items: spec(items)["topologySpreadConstraints"][0]["labelSelector"].update(matchLabels={"app.kubernetes.io/name": "web"})),
     ("disruption_budgets_never_block_a_drain", PLAIN, lambda items: without(items, "PodDisruptionBudget", "redis-sentinel")),
@@ -80,6 +85,8 @@ MUTATIONS = [
     ("namespaces_enforce_the_restricted_profile_of_one_version", PRODUCTION, lambda items: named(items, "Namespace", "vestibule")["metadata"]["labels"].update({"pod-security.kubernetes.io/warn-version": "latest"})),
     (REACH, PLAIN, lambda items: peers(items, "redis").append({"podSelector": {"matchLabels": {"app.kubernetes.io/name": EDGE}}}) or policy(items, "edge")["egress"].append({"to": [{"podSelector": {"matchLabels": {"app.kubernetes.io/name": "redis"}}}], "ports": [{"protocol": "TCP", "port": 6379}]})),
     (REACH, PLAIN, lambda items: without(items, "NetworkPolicy", "store-clients")),
+    ("each_workload_has_a_policy_of_its_own", PLAIN, lambda items: without(items, "NetworkPolicy", "web")),
+    ("each_workload_has_a_policy_of_its_own", PLAIN, lambda items: without(items, "NetworkPolicy", "default-deny")),
     (REACH, DEV, lambda items: without(items, "NetworkPolicy", "edge-from-dev-idp")),
     (REACH, PRODUCTION, lambda items: labels(items, "operator").pop("vestibule.auth/session-caller")),
     (ALONE, PLAIN, lambda items: without(items, "NetworkPolicy", "default-deny") or peers(items, SERVICE).append({"podSelector": {}})),

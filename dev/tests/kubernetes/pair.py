@@ -1,6 +1,7 @@
 """The manifests of one pair, with queries for rules. A rule is a function that yields a text for each violation."""
 
 import pod_security
+import schema
 
 RULES = {}
 
@@ -11,10 +12,10 @@ def rule(function):
 
 
 class Pair:
-    """The manifests of one pair, by kind."""
+    """The manifests of one pair, by kind, and the Kubernetes versions that they are for."""
 
-    def __init__(self, items):
-        self.items = items
+    def __init__(self, items, versions=schema.VERSIONS):
+        self.items, self.versions = items, versions
 
     def of(self, *kinds):
         return [item for item in self.items if item["kind"] in kinds]

@@ -2,7 +2,7 @@
 
 import ipaddress
 
-from pair import port_names, rule
+from pair import matches, port_names, rule
 
 WIDEST_PROXIES = {4: 12, 6: 40}  # prefix lengths that fit a cluster's pod network, but no whole private range
 
@@ -81,6 +81,15 @@ def only_the_edge_is_reached_from_outside(pair):
         for target in grant["spec"]["to"]:
             if not target["name"].startswith("edge") or target["name"] not in services:
                 yield f"{grant['metadata']['name']} grants {target['name']}"
+
+
+@rule
+def each_workload_has_a_policy_of_its_own(pair):
+    for workload, pod in pair.pods():
+        place, labels = workload["metadata"].get("namespace"), pod["metadata"]["labels"]
+        policies = [item["spec"]["podSelector"] for item in pair.of("NetworkPolicy") if item["metadata"].get("namespace") == place]
+        if not any(selector and matches(selector, labels) for selector in policies) or {} not in policies:
+            yield workload["metadata"]["name"]
 
 
 @rule

@@ -6,11 +6,10 @@ from pair import port_names, rule
 
 
 @rule
-def strictly_valid_for_four_versions(pair):
+def strictly_valid_for_every_version(pair):
     for item in pair.items:
-        for version in schema.VERSIONS:
-            for mistake in schema.mistakes(item, version):
-                yield f"{item['kind']}/{item['metadata']['name']}: {mistake}"
+        for mistake in schema.mistakes(item, pair.versions):
+            yield f"{item['kind']}/{item['metadata']['name']}: {mistake}"
 
 
 @rule

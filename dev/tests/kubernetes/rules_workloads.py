@@ -99,8 +99,11 @@ def replicas_are_enough_and_spread_over_zones_and_nodes(pair):
         if [part["topologyKey"] for part in zones] != ["topology.kubernetes.io/zone"] or [part["topologyKey"] for part in nodes] != ["kubernetes.io/hostname"]:
             yield f"{name}: spread over {[part['topologyKey'] for part in (*zones, *nodes)]}"
         for part in (*zones, *nodes):
-            if not matches(part["labelSelector"], pod["metadata"]["labels"]) or (workload["kind"] == "Deployment" and part.get("matchLabelKeys") != ["pod-template-hash"]):
+            if not matches(part["labelSelector"], pod["metadata"]["labels"]):
                 yield f"{name}: spreads other pods"
+        counts_old_pods = [part.get("matchLabelKeys") != ["pod-template-hash"] for part in (*zones, *nodes)]
+        if workload["kind"] == "Deployment" and counts_old_pods != [False, pair.versions[0] < "1.31"]:
+            yield f"{name}: counts old pods over {counts_old_pods}"
 
 
 @rule

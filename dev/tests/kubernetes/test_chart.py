@@ -89,6 +89,24 @@ def settings(items, name):
     return next(item for item in items if item["kind"] == "ConfigMap" and item["metadata"]["name"].startswith(f"{name}-settings-"))
 
 
+def undescribed(values, schema, table):
+    """Yields the keys of `values` that the schema lacks, or that no row of the table covers."""
+
+    def fields(part):
+        target = schema["$defs"].get(part.get("$ref", "").rpartition("/")[2], {})
+        return {**target.get("properties", {}), **part.get("properties", {})}
+
+    def walk(part, known, path):
+        for name, value in part.items():
+            where, more = f"{path}{name}", fields(known.get(name, {}))
+            if isinstance(value, dict) and more:
+                yield from walk(value, more, f"{where}.")
+            elif name not in known or not any(f"{where}.".startswith(f"{row}.") for row in table):
+                yield where
+
+    return walk(values, fields(schema), "")
+
+
 class SaysTheSame(unittest.TestCase):
     maxDiff = None
 
@@ -120,6 +138,7 @@ class SaysTheSame(unittest.TestCase):
 
     def test_the_chart_keeps_the_rules_of_the_manifests(self):
         for pair, (_, items) in chart.compared().items():
+            versions = matrix.versions(chart.comparable()[pair])
             own = [item for item in items if item["metadata"].get("namespace") != "localhost" or pair[0] == "dev"]
             # The rules recognise development by a Namespace object, which a chart does not have.
             fewer = {"replicas_are_enough_and_spread_over_zones_and_nodes"} if pair[0] == "dev" else set()
@@ -128,7 +147,7 @@ class SaysTheSame(unittest.TestCase):
                 if name in fewer:
                     continue
                 with self.subTest(pair=pair, rule=name):
-                    self.assertEqual(list(rule(Pair(own))), [])
+                    self.assertEqual(list(rule(Pair(own, versions))), [])
 
 
 class Values(unittest.TestCase):
@@ -189,6 +208,15 @@ class Values(unittest.TestCase):
         described = re.findall(r"^\| `(\w+)", readme.partition("## Values")[2], re.M)
         schema = json.loads((chart.CHART / "values.schema.json").read_text())
         self.assertEqual(set(described), set(schema["properties"]) - {"global"})
+
+    def test_every_key_of_the_values_is_in_the_schema_and_the_table(self):
+        schema, table = json.loads((chart.CHART / "values.schema.json").read_text()), set(re.findall(r"^\| `([\w.]+)` \|", (chart.CHART / "README.md").read_text(), re.M))
+        values = yaml.safe_load((chart.CHART / "values.yaml").read_text())
+        self.assertGreater(len(table), 90)
+        self.assertEqual(list(undescribed(values, schema, table)), [])
+        more = chart.merged(values, {"edge": {"tea": 1}, "images": {"web": {"tea": 1}}, "autoscaling": {"edge": {"tea": 1}}})
+        self.assertEqual(list(undescribed(more, schema, table)), ["edge.tea", "images.web.tea", "autoscaling.edge.tea"])
+        self.assertEqual(list(undescribed(values, schema, table - {"dns.port"})), ["dns.port"])
 
     def test_a_changed_setting_is_another_map_and_so_a_rollout(self):
         def names(more):

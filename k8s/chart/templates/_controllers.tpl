@@ -62,41 +62,18 @@ openshift.io/required-scc: restricted-v2
 {{- end }}
 {{- end }}
 
-{{- define "vestibule.affinity.edge" -}}
+{{- /* Prefers another node for each pod of a program. On Kubernetes 1.31 and newer a rollout does not count old pods. */}}
+{{- define "vestibule.affinity" -}}
 podAntiAffinity:
   preferredDuringSchedulingIgnoredDuringExecution:
     - podAffinityTerm:
         labelSelector:
           matchLabels:
-            app.kubernetes.io/name: edge
+            app.kubernetes.io/name: {{ index . 1 }}
+        {{- if semverCompare ">=1.31-0" (index . 0).Capabilities.KubeVersion.Version }}
         matchLabelKeys:
           - pod-template-hash
-        topologyKey: kubernetes.io/hostname
-      weight: 100
-{{- end }}
-
-{{- define "vestibule.affinity.session-svc" -}}
-podAntiAffinity:
-  preferredDuringSchedulingIgnoredDuringExecution:
-    - podAffinityTerm:
-        labelSelector:
-          matchLabels:
-            app.kubernetes.io/name: session-svc
-        matchLabelKeys:
-          - pod-template-hash
-        topologyKey: kubernetes.io/hostname
-      weight: 100
-{{- end }}
-
-{{- define "vestibule.affinity.web" -}}
-podAntiAffinity:
-  preferredDuringSchedulingIgnoredDuringExecution:
-    - podAffinityTerm:
-        labelSelector:
-          matchLabels:
-            app.kubernetes.io/name: web
-        matchLabelKeys:
-          - pod-template-hash
+        {{- end }}
         topologyKey: kubernetes.io/hostname
       weight: 100
 {{- end }}
