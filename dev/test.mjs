@@ -19,6 +19,7 @@ import { kubernetesTools } from './lib/helm.mjs';
 import { fromPypi, proxiesFromPypi } from './lib/pypi.mjs';
 import { tablesAreCurrent } from './lib/providers-table.mjs';
 import { packagedTool } from './lib/tools.mjs';
+import { buildVerifiers, goJose, installVerifiers } from './lib/verify.mjs';
 import { buildPackages, PACKAGES_PYTHON } from './packages.mjs';
 import { ROOT } from './stack.mjs';
 
@@ -68,6 +69,8 @@ const NEEDS = {
     there: () => works('go', ['version']) && goPackages() && existsSync('/usr/bin/protoc-gen-go'),
     debian: ['golang-go', 'golang-google-grpc-dev', 'golang-google-genproto-dev', 'golang-goprotobuf-dev'],
   },
+  goJose: { there: () => works('go', ['version']) && goJose(), debian: ['golang-go', 'golang-gopkg-square-go-jose.v2-dev'] },
+  rack: { there: () => works('ruby', ['-e', "%w[jwt rack/handler/webrick].each { |name| require name }"]), debian: ['ruby', 'ruby-jwt', 'ruby-rack', 'ruby-webrick'] },
   lemonldap: {
     there: () => existsSync('/usr/share/lemonldap-ng/portal/htdocs/index.psgi') && works('starman') && works('perl', ['-MGD::SecurityImage', '-MImage::Magick', '-MIO::String', '-MString::Random', '-e', '1']),
     debian: ['lemonldap-ng', 'starman', 'libgd-securityimage-perl', 'libimage-magick-perl', 'libio-string-perl', 'libstring-random-perl'],
@@ -299,6 +302,7 @@ const SUITES = [
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'packages', what: 'the packages for npm, PyPI and crates.io, installed into empty projects', needs: ['python'], prepare: [services, react18, typescriptExample, () => buildPackages(say)], run: () => nodeTests(ROOT, 'dev/tests/packages', '.test.mjs') },
+  { name: 'verify', what: 'the examples that verify assertions: eight frameworks, each with all attacks', needs: ['python', 'goJose', 'rack'], prepare: [provider, services, () => buildVerifiers(say)], run: () => nodeTests(ROOT, 'dev/tests/verify', '.test.mjs') },
   { name: 'browser', what: 'real browsers on the whole stack', needs: ['chromium', 'firefox', 'certutil', 'faketime', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
   { name: 'images', what: 'container images, what goes into them, and compose.yaml on real containers', needs: ['podman', 'redis', 'openssl'], prepare: [compose, images], run: () => nodeTests(ROOT, 'dev/tests/images', '.test.mjs') },
   { name: 'pods', what: 'the manifests as real pods', needs: ['podman', 'redis', 'openssl', 'kubectl'], prepare: [images], run: () => nodeTests(ROOT, 'dev/tests/pods', '.test.mjs') },
@@ -316,7 +320,7 @@ if (unknown.length > 0) {
  * Suites without short time limits run next to others that mostly wait, in a process with low priority, which prints
  * its output at its end. Those that need cargo run first: later the images hold cargo's lock.
  */
-const BESIDE = { first: 'rust', last: 'browser', suites: ['web', 'settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples', 'packages', 'images', 'pods'] };
+const BESIDE = { first: 'rust', last: 'browser', suites: ['web', 'settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples', 'packages', 'verify', 'images', 'pods'] };
 
 const totals = [];
 
@@ -361,7 +365,7 @@ async function besides(suites) {
 async function install() {
   await provide(Object.keys(NEEDS));
   const packages = ['dev/idp', 'dev/docs', 'dev/tests/providers', 'dev/tests/packages/react-18', 'examples/session-api/typescript'].map((folder) => installPackages(folder, say));
-  await Promise.all([...packages, ...[pythonPackages, collector, proxies, compose, packaging, judges, providersFromPypi].map((step) => step())]);
+  await Promise.all([...packages, ...[pythonPackages, collector, proxies, compose, packaging, judges, providersFromPypi, () => installVerifiers(say)].map((step) => step())]);
 }
 
 try {
