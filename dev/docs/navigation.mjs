@@ -16,7 +16,7 @@ export const NAVIGATION = [
     'docs/kubernetes/README.md', 'docs/kubernetes/install.md', 'docs/kubernetes/helm.md', 'docs/kubernetes/images.md', 'docs/kubernetes/tls.md',
     'docs/kubernetes/redis.md', 'docs/kubernetes/protecting-applications.md', 'docs/kubernetes/application-teams.md', 'docs/kubernetes/sizes.md', every('docs/kubernetes'),
   ] },
-  { text: 'Integrate', pages: ['docs/session-api.md', 'docs/web.md', 'docs/integrations/README.md', every('docs/integrations')] },
+  { text: 'Integrate', pages: ['docs/verify.md', 'docs/session-api.md', 'docs/web.md', 'docs/integrations/README.md', every('docs/integrations')] },
   { text: 'Migrate', pages: ['docs/migrate/README.md', every('docs/migrate')] },
   { text: 'Understand', pages: [
     'docs/architecture.md', 'docs/security.md', 'docs/performance.md', 'docs/chaos.md', 'docs/comparison.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md',
