@@ -14,7 +14,7 @@ const NPM_FOLDERS = ['express', 'next'].map((name) => `examples/verify/${name}`)
 
 const python = (name) => ({ command: join(PYTHON, 'bin/python'), args: ['app.py'], cwd: join(SOURCES, name), env: { PYTHONDONTWRITEBYTECODE: '1' } });
 
-/** How to start each example: `{command, args, cwd, env}`. Its settings are PORT, VESTIBULE_ISSUER, AUDIENCE, KEYS_URL. */
+/** How to start each example. Its settings are PORT, VESTIBULE_ISSUER, AUDIENCE and KEYS_URL. */
 export const VERIFIERS = {
   express: { command: process.execPath, args: ['app.js'], cwd: join(SOURCES, 'express') },
   next: { command: process.execPath, args: ['node_modules/next/dist/bin/next', 'start', '-H', '127.0.0.1'], cwd: join(SOURCES, 'next'), env: { NEXT_TELEMETRY_DISABLED: '1' } },
