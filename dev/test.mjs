@@ -59,6 +59,7 @@ const NEEDS = {
   haproxy: { there: () => works('haproxy', ['-v']), debian: ['haproxy'] },
   chromium: { there: () => ['chromium', 'chromium-headless-shell'].every((name) => existsSync(`/usr/bin/${name}`)), debian: ['chromium', 'chromium-headless-shell'] },
   firefox: { there: () => existsSync('/usr/bin/firefox-esr'), debian: ['firefox-esr'] },
+  ip: { there: () => works('ip', ['-V']), debian: ['iproute2'] },
   certutil: { there: () => existsSync('/usr/bin/certutil'), debian: ['libnss3-tools'] },
   python: { there: () => works('python3', ['-c', 'import venv, ensurepip']), debian: ['python3', 'python3-venv'] },
   curl: { there: () => works('curl'), debian: ['curl'] }, // the commands of docs/kubernetes/application-teams.md
@@ -217,11 +218,21 @@ async function nodeFiles(cwd, files, atOnce) {
   return results;
 }
 
+/**
+ * A network of its own for each file of the browser suite: a pair of interfaces that nothing changes. Containers of
+ * other suites add and remove interfaces of the machine, and browsers then end every request (ERR_NETWORK_CHANGED).
+ */
+const OWN_NETWORK = `ip link set lo up && ip link add fixed type veth peer name other && ip addr add 192.0.2.1/24 dev fixed
+  ip link set fixed up && ip link set other up && ip route add default dev fixed && exec "$@"`;
+const USES_A_REGISTRY = 'e2e/session-library.spec.mjs'; // it installs an application's packages
+const hasOwnNetwork = (file) => file.startsWith('e2e/') && file !== USES_A_REGISTRY && works('unshare', ['--net', 'ip', 'link']);
+
 let reports = 0;
 async function nodeFile(cwd, file) {
   const report = join(scratch, `node-${(reports += 1)}.tap`);
   const args = ['--test', '--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`, file];
-  const { code, output } = await stream(process.execPath, args, { cwd, isOneOfMany: true });
+  const [command, ...before] = [...(hasOwnNetwork(file) ? ['unshare', '--net', 'sh', '-ec', OWN_NETWORK, 'sh'] : []), process.execPath];
+  const { code, output } = await stream(command, [...before, ...args], { cwd, isOneOfMany: true });
   const tap = existsSync(report) ? readFileSync(report, 'utf8') : '';
   const failed = sum(tap, /^# (?:fail|cancelled|skipped|todo) (\d+)$/gm);
   return { code, said: saidOf(output, 'failing tests:\n'), passed: sum(tap, /^# pass (\d+)$/gm), failed };
@@ -303,7 +314,7 @@ const SUITES = [
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'packages', what: 'the packages for npm, PyPI and crates.io, installed into empty projects', needs: ['python'], prepare: [services, react18, typescriptExample, () => buildPackages(say)], run: () => nodeTests(ROOT, 'dev/tests/packages', '.test.mjs') },
   { name: 'verify', what: 'the examples that verify assertions: eight frameworks, each with all attacks', needs: ['python', 'goJose', 'rack'], prepare: [provider, services, () => buildVerifiers(say)], run: () => nodeTests(ROOT, 'dev/tests/verify', '.test.mjs') },
-  { name: 'browser', what: 'real browsers on the whole stack', needs: ['chromium', 'firefox', 'certutil', 'faketime', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
+  { name: 'browser', what: 'real browsers on the whole stack', needs: ['chromium', 'firefox', 'certutil', 'faketime', 'openssl', 'ip'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
   { name: 'images', what: 'container images, what goes into them, and compose.yaml on real containers', needs: ['podman', 'redis', 'openssl'], prepare: [compose, images], run: () => nodeTests(ROOT, 'dev/tests/images', '.test.mjs') },
   { name: 'pods', what: 'the manifests as real pods', needs: ['podman', 'redis', 'openssl', 'kubectl'], prepare: [images], run: () => nodeTests(ROOT, 'dev/tests/pods', '.test.mjs') },
 ];
