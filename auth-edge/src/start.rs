@@ -146,7 +146,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
             let app = app.clone();
             let routes = move || routes::ext_authz(app.for_worker());
             let (workers, stop) = (runtime.workers.clone(), Stopping::on(runtime.shutdown.clone()));
-            let limits = Limits::beside(ListenerRole::Side, memory_bytes);
+            let limits = Limits::of_secondary_listener(ListenerRole::Side, memory_bytes);
             Some(serve::serve_each(
                 workers,
                 listener,
@@ -199,8 +199,8 @@ fn log_limits(settings: &EdgeSettings, browsers: &Limits, memory: Option<&Memory
         connections = browsers.connections,
         requests = settings.max_concurrent_requests,
         waiting_bytes = browsers.waiting_bytes,
-        ext_authz_connections = Limits::beside(ListenerRole::Side, bytes).connections,
-        admin_connections = Limits::beside(ListenerRole::Admin, bytes).connections,
+        ext_authz_connections = Limits::of_secondary_listener(ListenerRole::Side, bytes).connections,
+        admin_connections = Limits::of_secondary_listener(ListenerRole::Admin, bytes).connections,
         "connections at once"
     );
 }
@@ -369,9 +369,9 @@ fn annotate(metadata: &mut MetadataMap) {
 
 /// Reports to readiness whether the session service answers. Asks for a session that cannot exist.
 async fn probe(client: SessionClient, reached: Condition, shutdown: CancellationToken) {
-    let nobody = "0".repeat(32);
+    let no_handle = "0".repeat(32);
     loop {
-        let by = Some(get_session_request::By::Handle(nobody.clone()));
+        let by = Some(get_session_request::By::Handle(no_handle.clone()));
         match client.get_session(GetSessionRequest { by }).await {
             Err(error) if error.is_unavailable() => reached.unmet("the session service does not answer"),
             // Any other answer, even an error, is an answer.

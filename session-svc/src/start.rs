@@ -332,7 +332,7 @@ fn listener_limits(hits: LimitHits) -> serve::Limits {
         memory_from = memory.map(|memory| tracing::field::display(memory.source.display().to_string())),
         connections = share.connections,
         waiting_bytes,
-        admin_connections = serve::Limits::beside(ListenerRole::Admin, bytes).connections,
+        admin_connections = serve::Limits::of_secondary_listener(ListenerRole::Admin, bytes).connections,
         "connections at once"
     );
     serve::Limits {

@@ -84,7 +84,7 @@ async fn a_sid_ends_its_sessions_and_a_subject_ends_all_of_a_person() {
         )
         .await,
         200,
-        "also when there was none"
+        "a token of a user without sessions"
     );
     stack.clock.advance_ms(1);
     let mut later = signed_in(&stack, "bob", "sid-1").await;

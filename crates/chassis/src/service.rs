@@ -262,7 +262,7 @@ where
             listener,
             move || router.clone(),
             None,
-            Limits::beside(ListenerRole::Admin, memory),
+            Limits::of_secondary_listener(ListenerRole::Admin, memory),
             Stopping::on(admin_ends.clone()),
         ));
     }

@@ -126,7 +126,7 @@ impl Limits {
     /// The limits of a secondary listener, in a process with `memory` bytes: short requests between programs,
     /// each counted.
     #[must_use]
-    pub fn beside(role: ListenerRole, memory: Option<u64>) -> Self {
+    pub fn of_secondary_listener(role: ListenerRole, memory: Option<u64>) -> Self {
         let streams = match role {
             ListenerRole::Admin => PROBES_MAX,
             ListenerRole::Main | ListenerRole::Side => SIDE_CALLS_MAX,

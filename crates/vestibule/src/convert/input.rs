@@ -24,7 +24,7 @@ const NO_QUOTE: &str = "a closing quote is missing";
 const UPSTREAMS: &str = "upstreamConfig.upstreams";
 
 /// One option that a file sets.
-pub(super) struct Given {
+pub(super) struct InputOption {
     /// Its name in the table, or in the file if the table has none.
     pub(super) name: String,
     pub(super) row: Option<&'static Row>,
@@ -38,7 +38,7 @@ pub(super) struct Given {
 /// Everything that the files contain.
 #[derive(Default)]
 pub(super) struct Input {
-    pub(super) options: Vec<Given>,
+    pub(super) options: Vec<InputOption>,
     pub(super) is_apache: bool,
 }
 
@@ -77,7 +77,7 @@ fn is_apache(text: &str) -> bool {
 }
 
 /// The directives `OIDC…` and `Require` of all sections.
-fn read_apache(text: &str, file: &str) -> Result<Vec<Given>, Mistake> {
+fn read_apache(text: &str, file: &str) -> Result<Vec<InputOption>, Mistake> {
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.replace("\\\n", " ").lines()) {
         let name = line.split_whitespace().next().unwrap_or_default();
@@ -87,15 +87,15 @@ fn read_apache(text: &str, file: &str) -> Result<Vec<Given>, Mistake> {
         }
         let place = format!("{file}:{number}");
         let words = shlex::split(line).ok_or_else(|| Mistake::new(&place, NO_QUOTE))?;
-        let mut given = given(name, "", place);
-        (given.row, given.values) = (row, words.into_iter().skip(1).collect());
-        found.push(given);
+        let mut option = read_option(name, "", place);
+        (option.row, option.values) = (row, words.into_iter().skip(1).collect());
+        found.push(option);
     }
     Ok(found)
 }
 
 /// The options of a configuration, of variables, or of flags.
-fn read_oauth2_proxy(text: &str, file: &str) -> Result<Vec<Given>, Mistake> {
+fn read_oauth2_proxy(text: &str, file: &str) -> Result<Vec<InputOption>, Mistake> {
     let lines = || text.lines().map(|line| line.trim_start_matches("export "));
     if lines().any(|line| line.starts_with(PREFIX)) {
         return Ok(read_variables(text, file));
@@ -133,7 +133,7 @@ fn read_oauth2_proxy(text: &str, file: &str) -> Result<Vec<Given>, Mistake> {
 }
 
 /// Adds the values below a key.
-fn walk(value: &Value, key: &str, file: &str, found: &mut Vec<Given>) {
+fn walk(value: &Value, key: &str, file: &str, found: &mut Vec<InputOption>) {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Null => Some(String::new()),
@@ -146,14 +146,14 @@ fn walk(value: &Value, key: &str, file: &str, found: &mut Vec<Given>) {
     };
     match (value, texts) {
         (_, Some(texts)) => {
-            let mut given = given(key, "", file.to_owned());
+            let mut option = read_option(key, "", file.to_owned());
             if key.contains('.') {
-                key.clone_into(&mut given.name);
+                key.clone_into(&mut option.name);
             }
             // A list in one text has commas.
-            let is_list = value.is_array() || given.row.is_none_or(|row| row.kind != "list");
-            given.values = if is_list { texts } else { members(&texts.concat()) };
-            found.push(given);
+            let is_list = value.is_array() || option.row.is_none_or(|row| row.kind != "list");
+            option.values = if is_list { texts } else { members(&texts.concat()) };
+            found.push(option);
         }
         (Value::Array(items), None) => items.iter().for_each(|item| walk(item, key, file, found)),
         (Value::Object(fields), None) => {
@@ -164,7 +164,7 @@ fn walk(value: &Value, key: &str, file: &str, found: &mut Vec<Given>) {
                     url.to_string()
                 });
                 let address = address.unwrap_or("static:".to_owned());
-                found.push(given("upstream", &address, file.to_owned()));
+                found.push(read_option("upstream", &address, file.to_owned()));
             }
             let is_read = |name: &str| key == UPSTREAMS && ["id", "path", "uri", "static"].contains(&name);
             for (name, value) in fields.iter().filter(|(name, _)| !is_read(name)) {
@@ -181,14 +181,14 @@ fn members(text: &str) -> Vec<String> {
 }
 
 /// An option of oauth2-proxy. Commas separate the members of a list.
-fn given(name: &str, value: &str, place: String) -> Given {
+fn read_option(name: &str, value: &str, place: String) -> InputOption {
     let row = table::find(&OAUTH2_PROXY, name).or_else(|| table::find_alpha(name));
     let values = match row {
         Some(row) if row.kind == "list" => members(value),
         _ => vec![value.to_owned()],
     };
     let name = row.map_or(name, |row| row.name).to_owned();
-    Given {
+    InputOption {
         name,
         row,
         values,
@@ -197,11 +197,11 @@ fn given(name: &str, value: &str, place: String) -> Given {
     }
 }
 
-fn read_variables(text: &str, file: &str) -> Vec<Given> {
+fn read_variables(text: &str, file: &str) -> Vec<InputOption> {
     let variables = (1..).zip(text.lines()).filter_map(|(number, line)| {
         let line = line.trim_start_matches("export ").strip_prefix(PREFIX)?;
         let (name, value) = line.split_once('=')?;
-        Some(given(
+        Some(read_option(
             name,
             value.trim_matches(['"', '\'']),
             format!("{file}:{number}"),
@@ -210,7 +210,7 @@ fn read_variables(text: &str, file: &str) -> Vec<Given> {
     variables.collect()
 }
 
-fn read_flags(text: &str, file: &str) -> Result<Vec<Given>, Mistake> {
+fn read_flags(text: &str, file: &str) -> Result<Vec<InputOption>, Mistake> {
     let (mut found, mut words) = (Vec::new(), Shlex::new(text));
     while let Some(word) = words.next() {
         let place = format!("{file}:{}", words.line_no);
@@ -220,10 +220,10 @@ fn read_flags(text: &str, file: &str) -> Result<Vec<Given>, Mistake> {
         };
         let is_switch = table::find(&OAUTH2_PROXY, flag).is_some_and(|row| row.kind == "bool");
         found.push(match flag.split_once('=') {
-            Some((name, value)) => given(name, value, place),
-            None if is_switch => given(flag, "true", place),
+            Some((name, value)) => read_option(name, value, place),
+            None if is_switch => read_option(flag, "true", place),
             None => match words.next() {
-                Some(value) => given(flag, &value, place),
+                Some(value) => read_option(flag, &value, place),
                 None => return Err(Mistake::new(place, "the flag has no value")),
             },
         });

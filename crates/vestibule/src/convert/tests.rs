@@ -203,7 +203,7 @@ fn only_paths_that_an_expression_surely_matches_are_opened() {
         assert_eq!(
             open,
             1 + usize::from(path.is_some()),
-            "beside the account pages: {regex}: {routes}"
+            "without the account pages: {regex}: {routes}"
         );
         if let Some(path) = path {
             assert!(

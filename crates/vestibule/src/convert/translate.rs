@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use url::Url;
 
-use super::input::{Given, Input};
+use super::input::{Input, InputOption};
 use super::routes::{self, list, quoted};
 
 const METADATA: &str = "/.well-known/openid-configuration";
@@ -55,7 +55,7 @@ pub(super) struct Plan {
 pub(super) fn translate(input: Input) -> Plan {
     let mut plan = Plan::default();
     plan.set(usize::MAX, "EDGE_DATA_DIR", "vestibule-data");
-    input.options.into_iter().for_each(|given| plan.take(given));
+    input.options.into_iter().for_each(|option| plan.take(option));
     plan.decide_provider(input.is_apache);
     if !input.is_apache {
         plan.decide_listener();
@@ -141,19 +141,19 @@ impl Plan {
         self.secrets.push((setting, file, value.to_owned()));
     }
 
-    fn take(&mut self, given: Given) {
+    fn take(&mut self, option: InputOption) {
         let line = self.report.len();
-        let (status, text) = match given.row {
-            Some(_) if given.is_overridden => (NONE, "another file overrides it"),
+        let (status, text) = match option.row {
+            Some(_) if option.is_overridden => (NONE, "another file overrides it"),
             Some(row) => (TRANSLATED, row.text),
             None => (NONE, "the current release has no such option"),
         };
-        let (place, name, shown) = (given.place, given.name, text.to_owned());
+        let (place, name, shown) = (option.place, option.name, text.to_owned());
         self.report.push(Line(place, name, status, shown));
-        let Some(row) = given.row.filter(|_| !given.is_overridden) else {
+        let Some(row) = option.row.filter(|_| !option.is_overridden) else {
             return;
         };
-        let values = given.values.into_iter().filter(|value| !value.is_empty());
+        let values = option.values.into_iter().filter(|value| !value.is_empty());
         let values: Vec<String> = values.collect();
         let Some(value) = values.first() else {
             return self.revise(line, NONE, "is empty");
