@@ -111,8 +111,8 @@ fn in_partitions(begins: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Sorts after the bytes of every [`IndexEntry`], which begin with the time.
-pub(super) const PAST_ANY_ENTRY: [u8; 9] = [u8::MAX; 9];
+/// Sorts after the bytes of every [`IndexEntry`]: it is one byte longer.
+pub(super) const PAST_ANY_ENTRY: [u8; 25] = [u8::MAX; 25];
 
 impl IndexLocation {
     /// The entry of a record in this index.
@@ -142,7 +142,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_entry_names_its_record(created_at_ms: u64, name in any_name()) {
+        fn an_entry_names_its_record(
+            created_at_ms in prop_oneof![any::<u64>(), Just(u64::MAX)],
+            name in prop_oneof![any_name(), Just(Name::from_bytes([u8::MAX; 16]))],
+        ) {
             let entry = IndexEntry { name, created_at_ms };
             prop_assert_eq!(IndexEntry::from_bytes(&entry.to_bytes()), Some(entry));
             prop_assert!(entry.to_bytes() < PAST_ANY_ENTRY.to_vec());
