@@ -24,7 +24,7 @@ mod upstream_body;
 mod upstream_failure;
 mod websocket_frames;
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Instant;
 
 use axum::body::Body;
@@ -251,7 +251,19 @@ fn client_response(
 
 /// Filters an upstream's headers for the browser.
 fn strip(gateway: &Gateway, headers: &mut HeaderMap) {
+    // Each answer of such an application sets its cookie: one record suffices.
+    static LOGGED: Once = Once::new();
     headers::strip_response(headers, gateway.sessions.binds_devices(), |name| {
-        gateway.owns_cookie(name)
+        let is_ours = gateway.owns_cookie(name);
+        if is_ours {
+            LOGGED.call_once(|| {
+                tracing::warn!(
+                    cookie = name,
+                    "an upstream sets a cookie with the name of one of the edge's, so browsers do not get it: \
+                     rename it there, or set EDGE_COOKIE_NAME"
+                );
+            });
+        }
+        is_ours
     });
 }

@@ -3,6 +3,7 @@
 use axum::response::IntoResponse as _;
 
 use crate::gateway::Gateway;
+use crate::support::Warnings;
 
 // conformance: B-023 B-056 B-058
 #[tokio::test(flavor = "multi_thread")]
@@ -76,6 +77,7 @@ async fn the_access_token_takes_the_place_of_whatever_the_client_sent() {
 // conformance: B-056
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upstream_cannot_set_our_cookies_but_its_own() {
+    let warnings = Warnings::listen();
     let gateway = Gateway::start("", &[]).await;
     let mut browser = gateway.signed_in().await;
     let before = browser.jar.clone();
@@ -87,6 +89,7 @@ async fn an_upstream_cannot_set_our_cookies_but_its_own() {
         .collect();
     assert_eq!(names, ["theme"], "{answer:?}");
     assert_eq!(browser.jar["session"], before["session"]);
+    assert!(warnings.have(&["session", "set EDGE_COOKIE_NAME"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
