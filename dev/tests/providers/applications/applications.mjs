@@ -1,7 +1,7 @@
 // Applications that people put behind a sign-in: how to start each, and what a person does with it.
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -9,23 +9,26 @@ import { promisify } from 'node:util';
 import { freePort } from '../../../lib/net.mjs';
 import { ROOT } from '../../../stack.mjs';
 import { NAVIGATION } from '../../product/client.mjs';
+import { block } from '../documents.mjs';
 import { startProgram } from '../drivers/program.mjs';
 import { PYTHON } from '../drivers/python.mjs';
 import { submit } from '../html.mjs';
 
 const HERE = join(ROOT, 'dev/tests/providers/applications');
 const run = promisify(execFile);
+const PYTHON_OF_BUILDER = join(ROOT, '.cache/applications/bin/python');
 
-/** The headers of requests by a page's own script or form. */
+/** The headers of requests by a page's own script or form, and by another site's. */
 const sameOrigin = (url) => ({ origin: new URL(url).origin, referer: url, 'sec-fetch-site': 'same-origin' });
+const CROSS_SITE = { origin: 'https://evil.example', referer: 'https://evil.example/', 'sec-fetch-site': 'cross-site' };
 
 async function start(name, args, port, path = '/', env = {}) {
   return startProgram(name, PYTHON, args, { env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', ...env }, ready: `http://127.0.0.1:${port}${path}` });
 }
 
 /**
- * By name: `start()` → {port, stop()}; `use(person, url, front)`, the actions of a signed-in person at `url`;
- * `entrance`, a page of it.
+ * By name: `start()` → {port, stop()}; `use(person, url, front)`, the actions of a signed-in person at `url` behind
+ * `front`; `entrance`, a page of it.
  */
 export const APPLICATIONS = {
   datasette: {
@@ -82,6 +85,71 @@ export const APPLICATIONS = {
     },
   },
 
+  Prometheus: {
+    version: '2.42.0',
+    entrance: '/config',
+    async start() {
+      const folder = mkdtempSync(join(tmpdir(), 'vestibule-prometheus-'));
+      const [port, file] = [await freePort(), join(folder, 'prometheus.yml')];
+      writeFileSync(file, '');
+      const origin = `http://127.0.0.1:${port}`;
+      const child = await startProgram('prometheus', 'prometheus', [`--config.file=${file}`, `--storage.tsdb.path=${join(folder, 'data')}`, `--web.listen-address=127.0.0.1:${port}`], { ready: `${origin}/-/ready` });
+      return { port, stop: async () => { await child.stop(); rmSync(folder, { recursive: true, force: true }); } };
+    },
+    async use(person, url, front) {
+      const moved = await person.navigate(`${url}/`);
+      assert.equal(new URL(moved.headers.get('location'), url).origin, url, 'its redirects stay');
+      const page = await person.navigate(new URL(moved.headers.get('location'), url).href);
+      assert.equal(page.status, 200, page.text);
+      const query = { method: 'POST', body: new URLSearchParams({ query: 'vector(7)' }) };
+      const answer = await person.fetch(`${url}/api/v1/query`, { ...query, headers: sameOrigin(page.url) });
+      assert.equal(answer.json().data.result[0].value[1], '7');
+      const forged = await person.fetch(`${url}/api/v1/query`, { ...query, headers: CROSS_SITE });
+      assert.equal(forged.status, front === 'edge' ? 403 : 200, 'only the edge itself rejects requests of other sites');
+    },
+  },
+
+  Alertmanager: {
+    version: '0.25.0',
+    entrance: '/',
+    async start() {
+      const folder = mkdtempSync(join(tmpdir(), 'vestibule-alertmanager-'));
+      const [port, file] = [await freePort(), join(folder, 'alertmanager.yml')];
+      writeFileSync(file, 'route: {receiver: none}\nreceivers: [{name: none}]\n');
+      const origin = `http://127.0.0.1:${port}`;
+      const child = await startProgram('alertmanager', 'prometheus-alertmanager', [`--config.file=${file}`, `--storage.path=${folder}`, `--web.listen-address=127.0.0.1:${port}`, '--cluster.listen-address='], { ready: `${origin}/-/ready` });
+      return { port, stop: async () => { await child.stop(); rmSync(folder, { recursive: true, force: true }); } };
+    },
+    async use(person, url, front) {
+      const silence = { matchers: [{ name: 'alertname', value: `Disk${new URL(url).port}`, isRegex: false }], startsAt: new Date().toISOString(), endsAt: new Date(Date.now() + 60_000).toISOString(), createdBy: 'ada', comment: 'known' };
+      const write = (headers) => person.fetch(`${url}/api/v2/silences`, { method: 'POST', body: JSON.stringify(silence), headers: { 'content-type': 'application/json', ...headers } });
+      const made = await write(sameOrigin(`${url}/`));
+      assert.equal(made.status, 200, made.text);
+      assert.ok((await person.fetch(`${url}/api/v2/silences`)).json().some(({ id }) => id === made.json().silenceID));
+      if (front === 'edge') assert.equal((await write(CROSS_SITE)).status, 403, 'a request of another site');
+    },
+  },
+
+  'Superset and Airflow': {
+    title: 'Flask-AppBuilder (Superset, Airflow)',
+    version: '5.3.0',
+    entrance: '/',
+    async start() {
+      const folder = mkdtempSync(join(tmpdir(), 'vestibule-builder-'));
+      const [port, settings] = [await freePort(), join(folder, 'settings.py')];
+      writeFileSync(settings, `${block('Superset and Airflow', 'python')}\nSESSION_COOKIE_NAME = "application"\n`); // as its page says for http
+      const child = await startProgram('builder', PYTHON_OF_BUILDER, [join(HERE, 'builder.py'), String(port), join(folder, 'users.db'), settings], { env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' }, ready: `http://127.0.0.1:${port}/` });
+      return { port, stop: async () => { await child.stop(); rmSync(folder, { recursive: true, force: true }); } };
+    },
+    async use(person, url) {
+      const anonymous = await person.navigate(`${url}/`);
+      assert.equal(anonymous.status, 200, anonymous.text);
+      assert.doesNotMatch(anonymous.text, /\bada\b/);
+      await person.navigate(`${url}/login/`);
+      assert.match((await person.navigate(`${url}/`)).text, /\bada\b/, 'its page names the user');
+    },
+  },
+
   Django: {
     version: '5.2.19',
     entrance: '/form',
@@ -90,17 +158,17 @@ export const APPLICATIONS = {
       const child = await start('django', [join(HERE, 'forms.py'), String(port)], port);
       return { port, stop: () => child.stop() };
     },
-    async use(person, url, front) {
+    async use(person, url) {
       const page = await person.navigate(`${url}/form`);
       assert.equal(page.status, 200, page.text);
       assert.match(page.text, /<p id="subject">[^<]+<\/p>/, 'it knows who is signed in');
-      if (front === 'edge') assert.match(page.text, /<p id="user">ada<\/p>/, 'under the name it reads');
+      assert.match(page.text, /<p id="user">ada<\/p>/, 'under the name it reads');
       const { url: action, headers, ...filled } = submit(page, 'name="said"', { said: 'grüß dich' });
       const answer = await person.fetch(action, { ...filled, headers: { ...NAVIGATION, ...headers, ...sameOrigin(page.url) } });
       assert.equal(answer.status, 302, `the form: ${answer.status} ${/<title>(.*?)<\/title>/.exec(answer.text)?.[1] ?? answer.text.slice(0, 300)}`);
       assert.equal(answer.headers.get('location'), `${url}/form`, 'the address it makes of itself');
       assert.match((await person.navigate(`${url}/form`)).text, /grüß dich/);
-      const forged = await person.fetch(action, { ...filled, headers: { ...NAVIGATION, ...headers, origin: 'https://evil.example', referer: 'https://evil.example/', 'sec-fetch-site': 'cross-site' } });
+      const forged = await person.fetch(action, { ...filled, headers: { ...NAVIGATION, ...headers, ...CROSS_SITE } });
       assert.equal(forged.status, 403, 'a form of another site');
     },
   },
