@@ -19,7 +19,7 @@ import { kubernetesTools } from './lib/helm.mjs';
 import { fromPypi, proxiesFromPypi } from './lib/pypi.mjs';
 import { tablesAreCurrent } from './lib/providers-table.mjs';
 import { packagedTool } from './lib/tools.mjs';
-import { buildVerifiers, goJose, installVerifiers } from './lib/verify.mjs';
+import { buildVerifiers, goOidc, installVerifiers } from './lib/verify.mjs';
 import { buildPackages, PACKAGES_PYTHON } from './packages.mjs';
 import { ROOT } from './stack.mjs';
 
@@ -71,7 +71,7 @@ const NEEDS = {
     there: () => works('go', ['version']) && goPackages() && existsSync('/usr/bin/protoc-gen-go'),
     debian: ['golang-go', 'golang-google-grpc-dev', 'golang-google-genproto-dev', 'golang-goprotobuf-dev'],
   },
-  goJose: { there: () => works('go', ['version']) && goJose(), debian: ['golang-go', 'golang-gopkg-square-go-jose.v2-dev'] },
+  goOidc: { there: () => works('go', ['version']) && goOidc(), debian: ['golang-go', 'golang-github-coreos-go-oidc-dev'] },
   rack: { there: () => works('ruby', ['-e', "%w[jwt rack/handler/webrick].each { |name| require name }"]), debian: ['ruby', 'ruby-jwt', 'ruby-rack', 'ruby-webrick'] },
   lemonldap: {
     there: () => existsSync('/usr/share/lemonldap-ng/portal/htdocs/index.psgi') && works('starman') && works('perl', ['-MGD::SecurityImage', '-MImage::Magick', '-MIO::String', '-MString::Random', '-e', '1']),
@@ -315,7 +315,7 @@ const SUITES = [
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'packages', what: 'the packages for npm, PyPI and crates.io, installed into empty projects', needs: ['python'], prepare: [services, react18, typescriptExample, () => buildPackages(say)], run: () => nodeTests(ROOT, 'dev/tests/packages', '.test.mjs') },
-  { name: 'verify', what: 'the examples that verify assertions: eight frameworks, each with all attacks', needs: ['python', 'goJose', 'rack'], prepare: [provider, services, () => buildVerifiers(say)], run: () => nodeTests(ROOT, 'dev/tests/verify', '.test.mjs') },
+  { name: 'verify', what: 'the examples that verify assertions: eight frameworks, each with all attacks', needs: ['python', 'goOidc', 'rack'], prepare: [provider, services, () => buildVerifiers(say)], run: () => nodeTests(ROOT, 'dev/tests/verify', '.test.mjs') },
   { name: 'browser', what: 'real browsers on the whole stack', needs: ['chromium', 'firefox', 'certutil', 'faketime', 'openssl', 'ip'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
   { name: 'images', what: 'container images, what goes into them, and compose.yaml on real containers', needs: ['podman', 'redis', 'openssl'], prepare: [compose, images], run: () => nodeTests(ROOT, 'dev/tests/images', '.test.mjs') },
   { name: 'pods', what: 'the manifests as real pods', needs: ['podman', 'redis', 'openssl', 'kubectl'], prepare: [images], run: () => nodeTests(ROOT, 'dev/tests/pods', '.test.mjs') },

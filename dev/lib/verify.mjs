@@ -14,20 +14,23 @@ const NPM_FOLDERS = ['express', 'next'].map((name) => `examples/verify/${name}`)
 
 const python = (name) => ({ command: join(PYTHON, 'bin/python'), args: ['app.py'], cwd: join(SOURCES, name), env: { PYTHONDONTWRITEBYTECODE: '1' } });
 
-/** How to start each example. Its settings are PORT, VESTIBULE_ISSUER, AUDIENCE and KEYS_URL. */
+/**
+ * How to start each example. Its settings are PORT, VESTIBULE_ISSUER, AUDIENCE and KEYS_URL.
+ * `fetchesForEachKey`: its library fetches the keys for each unknown key ID.
+ */
 export const VERIFIERS = {
   express: { command: process.execPath, args: ['app.js'], cwd: join(SOURCES, 'express') },
   next: { command: process.execPath, args: ['node_modules/next/dist/bin/next', 'start', '-H', '127.0.0.1'], cwd: join(SOURCES, 'next'), env: { NEXT_TELEMETRY_DISABLED: '1' } },
   fastapi: python('fastapi'),
   django: python('django'),
   flask: python('flask'),
-  go: { command: GO_PROGRAM, args: [] },
+  go: { command: GO_PROGRAM, args: [], fetchesForEachKey: true },
   rack: { command: 'ruby', args: ['app.rb'], cwd: join(SOURCES, 'rack') },
   axum: { command: binary('verify-axum'), args: [] },
 };
 
 /** Whether the Go library of the example is installed. */
-export const goJose = () => existsSync(join(GO_PACKAGES, 'src/gopkg.in/square/go-jose.v2'));
+export const goOidc = () => existsSync(join(GO_PACKAGES, 'src/github.com/coreos/go-oidc'));
 
 /** Installs what the examples need from npm and PyPI. */
 export async function installVerifiers(say) {

@@ -16,6 +16,7 @@ import { Issuer } from './issuer.mjs';
 
 const START_MS = 60_000;
 const ROTATION_MS = 20_000; // an example fetches keys for an unknown key ID every ten seconds
+const FORGED = 30; // unknown key IDs in a row
 const { attacks } = JSON.parse(readFileSync(join(ROOT, 'examples/verify/attacks.json'), 'utf8'));
 const names = Object.keys(VERIFIERS);
 const matrix = new Map(attacks.map(({ name }) => [name, {}]));
@@ -97,11 +98,12 @@ describe('an example', { concurrency: true }, () => {
         issuer.rotate();
         await until(ROTATION_MS, async () => (await greet('grace')).status === 200, () => `the new key is not accepted\n${child.tail()}`);
         const before = issuer.asked.keys;
-        for (let count = 0; count < 30; count += 1) {
+        const most = VERIFIERS[name].fetchesForEachKey ? FORGED : 2;
+        for (let count = 0; count < FORGED; count += 1) {
           const forged = issuer.sign(url, 'ada', { header: { kid: `unknown-${count}` }, key: 'other' });
           assert.equal((await get(url, ['X-Auth-Assertion', forged])).status, 401);
         }
-        assert.ok(issuer.asked.keys - before <= 2, `${issuer.asked.keys - before} requests for keys`);
+        assert.ok(issuer.asked.keys - before <= most, `${issuer.asked.keys - before} requests for keys`);
         assert.equal((await greet('grace')).status, 200, child.tail());
       });
 

@@ -1,19 +1,18 @@
 # Lets a request pass if its X-Auth-Assertion is valid, and greets its user.
 require 'json'
 require 'jwt'
-require 'net/http'
+require 'open-uri'
 require 'rack'
 require 'rack/handler/webrick' # with Rack 3: rackup/handler/webrick, Rackup::Handler::WEBrick
 
 ISSUER, AUDIENCE = ENV.fetch('VESTIBULE_ISSUER'), ENV.fetch('AUDIENCE')
 KEYS_URL = URI(ENV.fetch('KEYS_URL', "#{ISSUER}/.well-known/vestibule/jwks.json"))
+RULES = { algorithms: ['ES256'], iss: ISSUER, verify_iss: true, aud: AUDIENCE, verify_aud: true, leeway: 5,
+          required_claims: %w[exp sub email] }.freeze
 
 class RequireUser
-  RULES = { algorithms: ['ES256'], iss: ISSUER, verify_iss: true, aud: AUDIENCE, verify_aud: true, leeway: 5,
-            required_claims: %w[exp sub email] }.freeze
-
   def initialize(app)
-    @app, @lock, @keys, @asked, @fetched = app, Mutex.new, { keys: [] }, -Float::INFINITY, -Float::INFINITY
+    @app, @lock, @keys, @asked = app, Mutex.new, { keys: [] }, Time.at(0)
   end
 
   def call(env)
@@ -25,30 +24,18 @@ class RequireUser
     @app.call(env.merge('user' => { subject: user['sub'], email: user['email'] }))
   end
 
-  private
-
-  # The keys live five minutes. An unknown key ID fetches them again, at most every ten seconds.
+  # Keys live five minutes. An unknown key ID fetches them again, at most every ten seconds.
   def keys(options)
     @lock.synchronize do
-      now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-      @keys = { keys: [] } if now - @fetched > 300
-      fetch(now) if (options[:kid_not_found] || @keys[:keys].empty?) && now - @asked > 10
-      @keys
+      next @keys if Time.now - @asked < (options[:kid_not_found] ? 10 : 300)
+
+      @keys, @asked = { keys: [] }, Time.now
+      @keys = JSON.parse(KEYS_URL.read(open_timeout: 5, read_timeout: 5))
     end
   end
-
-  def fetch(now)
-    @asked = now
-    answer = Net::HTTP.start(KEYS_URL.host, KEYS_URL.port, use_ssl: KEYS_URL.scheme == 'https', open_timeout: 5,
-                                                           read_timeout: 5) { |http| http.get(KEYS_URL.request_uri) }
-    @keys, @fetched = JSON.parse(answer.value || answer.body, symbolize_names: true), now
-  end
 end
 
-app = Rack::Builder.app do
-  use RequireUser
-  run ->(env) { [200, { 'Content-Type' => 'text/plain' }, ["Hello #{env['user'][:email]}\n"]] }
-end
+app = RequireUser.new(->(env) { [200, { 'Content-Type' => 'text/plain' }, ["Hello #{env['user'][:email]}\n"]] })
 # Rack gives X_Auth_Assertion and X-Auth-Assertion one name: the server has to reject the first.
 reject = ->(request, _) { raise WEBrick::HTTPStatus::Unauthorized if request['x_auth_assertion'] }
 Rack::Handler::WEBrick.run(app, Host: '127.0.0.1', Port: ENV.fetch('PORT', '8080').to_i, RequestCallback: reject)
