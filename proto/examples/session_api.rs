@@ -73,6 +73,7 @@ async fn call_api(sessions: &SessionClient, url: &str, scope: String) -> Result<
         }
         Err(error) => return Err(error.into()),
     };
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let call = reqwest::Client::builder()
         .build()?
         .get(url)

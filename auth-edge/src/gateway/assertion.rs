@@ -153,8 +153,8 @@ pub(super) fn passed_on<'a>(
 
 #[cfg(test)]
 mod tests {
-    use ring::rand::SystemRandom;
-    use ring::signature::{
+    use aws_lc_rs::rand::SystemRandom;
+    use aws_lc_rs::signature::{
         ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, UnparsedPublicKey,
     };
     use session_proto::timestamp;

@@ -8,8 +8,8 @@
 //!
 //! Deliberately absent: `Domain`. A form belongs to the host it was sent to.
 
+use aws_lc_rs::digest;
 use axum::http::{HeaderMap, HeaderValue};
-use ring::digest;
 
 use crate::sessions::cookies::{CookieSettings, only_value, pairs, set_cookie};
 use crate::sessions::keys::DerivedKeys;

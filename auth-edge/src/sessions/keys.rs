@@ -12,13 +12,13 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use aws_lc_rs::{aead, hkdf, hmac};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::clock::{Clock, SystemClock};
 use chassis::random::{self, NoRandomness};
 use chassis::secret::Secret;
 use chassis::secret::key_ring::Ring;
-use ring::{aead, hkdf, hmac};
 
 /// The purpose of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

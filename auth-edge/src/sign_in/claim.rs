@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use ring::digest;
+use aws_lc_rs::digest;
 use session_proto::timestamp;
 use session_proto::v1::begin_sign_in_response::Outcome;
 use session_proto::v1::{AbandonSignInRequest, BeginSignInRequest, Session};

@@ -10,11 +10,11 @@
 //!
 //! Deliberately absent: a server-side table.
 
+use aws_lc_rs::{digest, hmac};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::random::{self, NoRandomness};
 use prost::Message as _;
-use ring::{digest, hmac};
 use url::{Position, Url};
 
 use crate::sessions::cookies::SessionId;

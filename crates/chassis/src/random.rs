@@ -1,6 +1,6 @@
 //! Random bytes from the operating system, for values that must be unpredictable.
 
-use ring::rand::{SecureRandom, SystemRandom};
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 
 /// The operating system returned no random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +13,7 @@ pub struct NoRandomness;
 /// The operating system returns none.
 pub fn bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0; N];
-    // ring's error has no details.
+    // aws-lc's error has no details.
     SystemRandom::new()
         .fill(&mut bytes)
         .map_err(|_unspecified| NoRandomness)?;

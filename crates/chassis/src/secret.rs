@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use ring::hmac;
+use aws_lc_rs::hmac;
 
 use crate::audit;
 use crate::files;

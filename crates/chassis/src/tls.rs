@@ -167,9 +167,10 @@ fn load(files: &TlsFiles) -> Result<LoadedTls, TlsError> {
     let key = pem::private_key(&files.key)?;
     pem::belong_together((&files.certificate, &chain), (&files.key, &key))?;
     let clients = files.client_ca.as_deref().map(clients).transpose()?;
-    let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-        .map_err(TlsError::Pair)?;
+    let builder =
+        ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+            .map_err(TlsError::Pair)?;
     let builder = match &clients {
         None => builder.with_no_client_auth(),
         Some(clients) => builder.with_client_cert_verifier(Arc::clone(clients)),
@@ -184,7 +185,7 @@ fn load(files: &TlsFiles) -> Result<LoadedTls, TlsError> {
 
 fn clients(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let roots = Arc::new(pem::authorities(path)?);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     WebPkiClientVerifier::builder_with_provider(roots, provider)
         .build()
         .map_err(TlsError::ClientCa)

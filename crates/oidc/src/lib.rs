@@ -7,7 +7,7 @@
 //! - Only `response_type=code` with PKCE (S256) exists; there is no switch for another flow.
 //! - Tokens, codes, secrets and verifiers appear in no `Debug` output, error or log line.
 //!
-//! The `openidconnect` crate makes browser requests, nonces and secrets; `ring` verifies signatures. Code
+//! The `openidconnect` crate makes browser requests, nonces and secrets; `aws-lc-rs` verifies signatures. Code
 //! here covers what the crate lacks or handles too strictly (`docs/decisions/openidconnect.md`).
 
 mod client;

@@ -59,12 +59,12 @@ pub struct UnusableSigningKey;
 
 #[cfg(test)]
 mod tests {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-    use ring::rand::SystemRandom;
-    use ring::signature::{
+    use aws_lc_rs::rand::SystemRandom;
+    use aws_lc_rs::signature::{
         ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm,
     };
+    use base64::Engine as _;
+    use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
     use super::*;
 

@@ -345,8 +345,8 @@ async fn an_event_that_nobody_signed_or_anybody_could_have_is_refused() {
     let modulus = keys["keys"][0]["n"].as_str().unwrap_or_default().to_owned();
     for secret in [keys.to_string(), keys["keys"][0].to_string(), modulus] {
         let signed = format!("{}.{claims}", under("HS256"));
-        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
-        let signature = ring::hmac::sign(&key, signed.as_bytes());
+        let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, secret.as_bytes());
+        let signature = aws_lc_rs::hmac::sign(&key, signed.as_bytes());
         let raw = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature));
         assert_eq!(bench.refusal(&raw).await, "alg is not allowed");
     }

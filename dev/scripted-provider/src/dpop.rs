@@ -1,11 +1,11 @@
 //! Sender-constrained tokens (RFC 9449), if the script enables them. The provider verifies proofs strictly.
 
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use serde_json::{Value, json};
 
 use crate::signing::encode;
@@ -30,7 +30,9 @@ pub(crate) fn refusal(state: &State, endpoint: Endpoint, request: &Recorded) -> 
         let ath = request
             .header("authorization")
             .and_then(|value| value.strip_prefix("DPoP "))
-            .map(|token| encode(ring::digest::digest(&ring::digest::SHA256, token.as_bytes()).as_ref()));
+            .map(|token| {
+                encode(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, token.as_bytes()).as_ref())
+            });
         let fresh = !text("jti").is_empty() && memory.proofs.insert(text("jti").to_owned());
         let fits = text("htm") == request.method
             && text("htu") == format!("{}{}", state.issuer, endpoint.path())

@@ -1,15 +1,14 @@
 //! Keys and signatures. RSA keys come from files, because generating them takes long; others are generated.
 
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, ECDSA_P521_SHA512_FIXED_SIGNING,
+    EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RSA_PKCS1_SHA384,
+    RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384, RSA_PSS_SHA512, RsaEncoding, RsaKeyPair,
+    RsaPublicKeyComponents,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use p521::ecdsa::signature::Signer as _;
-use ring::rand::SystemRandom;
-use ring::rsa::PublicKeyComponents;
-use ring::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm,
-    Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RSA_PSS_SHA256,
-    RSA_PSS_SHA384, RSA_PSS_SHA512, RsaEncoding, RsaKeyPair,
-};
 use serde_json::{Value, json};
 
 use crate::CLIENT_SECRET;
@@ -31,7 +30,7 @@ pub(crate) struct Keys {
     rsa: RsaKeyPair,
     ec: EcdsaKeyPair,
     p384: EcdsaKeyPair,
-    p521: p521::ecdsa::SigningKey,
+    p521: EcdsaKeyPair,
     ed: Ed25519KeyPair,
 }
 
@@ -41,10 +40,8 @@ impl Keys {
         let rsa = RsaKeyPair::from_pkcs8(&der(RSA[generation % RSA.len()])).expect("the test key is RSA");
         let ec = |algorithm: &'static EcdsaSigningAlgorithm| {
             let key = EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("randomness");
-            EcdsaKeyPair::from_pkcs8(algorithm, key.as_ref(), &random).expect("a key just made")
+            EcdsaKeyPair::from_pkcs8(algorithm, key.as_ref()).expect("a key just made")
         };
-        let mut scalar = [0; 66];
-        ring::rand::SecureRandom::fill(&random, &mut scalar[1..]).expect("randomness");
         let ed = Ed25519KeyPair::generate_pkcs8(&random).expect("randomness");
         let ed = Ed25519KeyPair::from_pkcs8(ed.as_ref()).expect("a key just made");
         Self {
@@ -52,7 +49,7 @@ impl Keys {
             rsa,
             ec: ec(&ECDSA_P256_SHA256_FIXED_SIGNING),
             p384: ec(&ECDSA_P384_SHA384_FIXED_SIGNING),
-            p521: p521::ecdsa::SigningKey::from_slice(&scalar).expect("below the order"),
+            p521: ec(&ECDSA_P521_SHA512_FIXED_SIGNING),
             ed,
         }
     }
@@ -76,11 +73,10 @@ impl Keys {
         let mut rsa = self.rsa_public();
         rsa["use"] = json!("sig");
         rsa["kid"] = json!(self.kid("RS256"));
-        let p521 = self.p521.verifying_key().to_sec1_point(false);
         let points = [
             ("P-256", "ES256", self.ec.public_key().as_ref()),
             ("P-384", "ES384", self.p384.public_key().as_ref()),
-            ("P-521", "ES512", p521.as_bytes()),
+            ("P-521", "ES512", self.p521.public_key().as_ref()),
         ];
         let [ec, p384, p521] = points.map(|(curve, algorithm, point)| {
             let (x, y) = point[1..].split_at(point.len() / 2);
@@ -98,7 +94,7 @@ impl Keys {
 
     /// Only the RSA key's public members.
     pub(crate) fn rsa_public(&self) -> Value {
-        let public = PublicKeyComponents::<Vec<u8>>::from(self.rsa.public());
+        let public = RsaPublicKeyComponents::<Vec<u8>>::from(self.rsa.public_key());
         json!({ "kty": "RSA", "n": encode(&public.n), "e": encode(&public.e) })
     }
 
@@ -116,7 +112,7 @@ impl Keys {
     fn signature(&self, algorithm: &str, message: &[u8]) -> Vec<u8> {
         let random = SystemRandom::new();
         let rsa = |padding: &'static dyn RsaEncoding| {
-            let mut signature = vec![0; self.rsa.public().modulus_len()];
+            let mut signature = vec![0; self.rsa.public_modulus_len()];
             let signed = self.rsa.sign(padding, &random, message, &mut signature);
             signed.expect("an RSA signature");
             signature
@@ -134,14 +130,11 @@ impl Keys {
             "PS512" => rsa(&RSA_PSS_SHA512),
             "ES256" => ec(&self.ec),
             "ES384" => ec(&self.p384),
-            "ES512" => {
-                let signature: p521::ecdsa::Signature = self.p521.sign(message);
-                signature.to_bytes().to_vec()
-            }
+            "ES512" => ec(&self.p521),
             "EdDSA" => self.ed.sign(message).as_ref().to_vec(),
             "HS256" => hmac(CLIENT_SECRET.as_bytes(), message),
-            "HS384" => hmac_of(ring::hmac::HMAC_SHA384, CLIENT_SECRET.as_bytes(), message),
-            "HS512" => hmac_of(ring::hmac::HMAC_SHA512, CLIENT_SECRET.as_bytes(), message),
+            "HS384" => hmac_of(aws_lc_rs::hmac::HMAC_SHA384, CLIENT_SECRET.as_bytes(), message),
+            "HS512" => hmac_of(aws_lc_rs::hmac::HMAC_SHA512, CLIENT_SECRET.as_bytes(), message),
             _ => Vec::new(),
         }
     }
@@ -149,22 +142,22 @@ impl Keys {
 
 /// HMAC-SHA256.
 pub(crate) fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
-    hmac_of(ring::hmac::HMAC_SHA256, key, message)
+    hmac_of(aws_lc_rs::hmac::HMAC_SHA256, key, message)
 }
 
-fn hmac_of(algorithm: ring::hmac::Algorithm, key: &[u8], message: &[u8]) -> Vec<u8> {
-    let key = ring::hmac::Key::new(algorithm, key);
-    ring::hmac::sign(&key, message).as_ref().to_vec()
+fn hmac_of(algorithm: aws_lc_rs::hmac::Algorithm, key: &[u8], message: &[u8]) -> Vec<u8> {
+    let key = aws_lc_rs::hmac::Key::new(algorithm, key);
+    aws_lc_rs::hmac::sign(&key, message).as_ref().to_vec()
 }
 
 /// The left half of the algorithm's hash, for `at_hash`; SHA-512 for EdDSA.
 pub(crate) fn half_hash(algorithm: &str, text: &str) -> String {
     let digest = match algorithm {
-        name if name.ends_with("384") => &ring::digest::SHA384,
-        name if name.ends_with("512") || name == "EdDSA" => &ring::digest::SHA512,
-        _ => &ring::digest::SHA256,
+        name if name.ends_with("384") => &aws_lc_rs::digest::SHA384,
+        name if name.ends_with("512") || name == "EdDSA" => &aws_lc_rs::digest::SHA512,
+        _ => &aws_lc_rs::digest::SHA256,
     };
-    let hash = ring::digest::digest(digest, text.as_bytes());
+    let hash = aws_lc_rs::digest::digest(digest, text.as_bytes());
     encode(&hash.as_ref()[..hash.as_ref().len() / 2])
 }
 

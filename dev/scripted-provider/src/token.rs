@@ -39,7 +39,8 @@ fn code_grant(state: &State, memory: &mut Memory, request: &Recorded) -> Respons
         return oauth_error("invalid_grant");
     };
     let verifier = request.param("code_verifier").unwrap_or_default();
-    let challenge = encode(ring::digest::digest(&ring::digest::SHA256, verifier.as_bytes()).as_ref());
+    let challenge =
+        encode(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, verifier.as_bytes()).as_ref());
     if login.challenge.as_deref() != Some(&challenge)
         || request.param("redirect_uri") != Some(&login.redirect_uri)
     {

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_lc_rs::rand::SystemRandom;
 use chassis::clock::{Clock as _, SystemClock};
 use chassis::findings::{Check, Finding, Section, chain};
-use ring::rand::SystemRandom;
 use tokio::time::timeout;
 
 use crate::session::SessionId;

@@ -10,8 +10,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use aws_lc_rs::rand::SystemRandom;
 use prost::Message as _;
-use ring::rand::SystemRandom;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 

@@ -5,10 +5,10 @@
 
 use std::fmt;
 
+use aws_lc_rs::digest;
+use aws_lc_rs::rand::SecureRandom;
 use base16ct::lower::encode_string;
 use chassis::random::NoRandomness;
-use ring::digest;
-use ring::rand::SecureRandom;
 
 use super::Name;
 
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn two_random_ids_differ() {
-        let random = ring::rand::SystemRandom::new();
+        let random = aws_lc_rs::rand::SystemRandom::new();
         assert_ne!(
             SessionId::random(&random).unwrap(),
             SessionId::random(&random).unwrap()

@@ -1,6 +1,6 @@
 //! Names of the lists of sessions: hashes, so that a store knows no person.
 
-use ring::digest;
+use aws_lc_rs::digest;
 
 use super::id::first_bytes;
 use super::{Name, Session};

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use ring::digest;
+use aws_lc_rs::digest;
 use tokio::time::{Instant, sleep};
 
 use super::create::FINGERPRINT_BYTES;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::rand::SystemRandom;
+use aws_lc_rs::rand::SystemRandom;
 use tokio::sync::Semaphore;
 
 use super::permits;

@@ -10,9 +10,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_lc_rs::rand::SystemRandom;
 use chassis::random::NoRandomness;
 use futures_util::future::join_all;
-use ring::rand::SystemRandom;
 use ssf::{PushError, PushFailure};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

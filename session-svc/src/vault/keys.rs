@@ -5,14 +5,14 @@
 
 use std::fmt;
 
+use aws_lc_rs::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, Prk};
+use aws_lc_rs::{digest, hkdf};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use chassis::random::{self, NoRandomness};
 use chassis::secret::Secret;
 use chassis::secret::key_ring::Ring;
-use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
-use ring::hkdf::{HKDF_SHA256, Prk};
-use ring::{digest, hkdf};
 
 use super::{KEY_ID_BYTES, KeyId};
 
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn each_record_has_a_key_of_its_own() {
-        use ring::aead::{Aad, NONCE_LEN, Nonce};
+        use aws_lc_rs::aead::{Aad, NONCE_LEN, Nonce};
         let ring = ring(&["ab".repeat(32).as_str()]).unwrap();
         let sealed_under = |name: &str| {
             let mut text = *b"a text";

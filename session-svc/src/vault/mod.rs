@@ -1,7 +1,7 @@
 //! Seals sessions before a store sees them.
 //!
 //! A sealed text is `format (1) | key id (4) | nonce (12) | ciphertext and tag`, by AES-256-GCM. Our
-//! processors have AES in hardware; elsewhere ring uses constant-time code. Each record name has its own key
+//! processors have AES in hardware; elsewhere aws-lc uses constant-time code. Each record name has its own key
 //! (HKDF-SHA256 of the ring's key and the name). Random 96-bit nonces thus stay far below their limit.
 //!
 //! Invariants
@@ -24,10 +24,10 @@ mod wire;
 
 use std::sync::Arc;
 
+use aws_lc_rs::aead::{Aad, NONCE_LEN, Nonce};
 use chassis::clock::{Clock, SystemClock};
 use chassis::random;
 use chassis::secret::Reloading;
-use ring::aead::{Aad, NONCE_LEN, Nonce};
 
 pub(crate) use error::KEY_ID_BYTES;
 pub use error::{KeyId, SealError};

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use chassis::clock::SystemClock;
@@ -12,7 +13,6 @@ use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::settings::{Reader, Source};
 use prometheus::Registry;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use scripted_provider::{CLIENT_ID, Endpoint, ScriptedProvider};
 use serde_json::{Value, json};
 use session_proto::client::{ClientSettings, SessionClient};
@@ -26,7 +26,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A fresh P-256 key as PEM.
 fn key() -> String {
-    let random = ring::rand::SystemRandom::new();
+    let random = aws_lc_rs::rand::SystemRandom::new();
     let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
     let text = STANDARD.encode(der.as_ref());
     format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n")

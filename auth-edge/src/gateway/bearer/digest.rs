@@ -1,6 +1,6 @@
 //! Hashes that identify stored tokens and proofs.
 
-use ring::digest;
+use aws_lc_rs::digest;
 
 /// A hash of texts, each prefixed with its length, so that no two lists hash the same bytes.
 pub(super) fn digest_of(parts: &[&str]) -> [u8; 32] {

@@ -176,7 +176,7 @@ fn tls_config(ca: Option<&Path>) -> Result<ClientConfig, UpstreamTlsError> {
         let own = tls::authorities(ca).map_err(UpstreamTlsError::Authorities)?;
         roots.roots.extend(own.roots);
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
         .with_root_certificates(roots)

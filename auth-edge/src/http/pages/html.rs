@@ -3,11 +3,11 @@
 //! Invariant: a page allows only the edge's and the operator's style sheets and its own script, each by its hash. It
 //! allows pictures only with a logo.
 
+use aws_lc_rs::digest;
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ring::digest;
 
 use super::Pages;
 use super::language::Language;

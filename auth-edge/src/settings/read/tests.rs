@@ -187,9 +187,9 @@ fn each_wrong_setting_is_named() {
 fn unusable_keys_are_named_and_a_bound_token_is_handed_to_nobody() {
     let key = {
         use base64::Engine as _;
-        let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
-        let random = ring::rand::SystemRandom::new();
-        let der = ring::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
+        let algorithm = &aws_lc_rs::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+        let random = aws_lc_rs::rand::SystemRandom::new();
+        let der = aws_lc_rs::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
         let text = base64::engine::general_purpose::STANDARD.encode(der.as_ref());
         format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n")
     };

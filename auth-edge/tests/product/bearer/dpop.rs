@@ -1,11 +1,11 @@
 //! Tokens bound to a key (RFC 9449): each request needs its own proof, or the token is rejected.
 
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING as ES256, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
-use ring::digest::{SHA256, digest};
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING as ES256, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
 use super::{Machines, challenges};
@@ -21,7 +21,7 @@ impl Holder {
     pub(super) fn new() -> Self {
         let random = SystemRandom::new();
         let der = EcdsaKeyPair::generate_pkcs8(&ES256, &random).unwrap();
-        let pair = EcdsaKeyPair::from_pkcs8(&ES256, der.as_ref(), &random).unwrap();
+        let pair = EcdsaKeyPair::from_pkcs8(&ES256, der.as_ref()).unwrap();
         let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
         let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
         let jwk = json!({ "crv": "P-256", "kty": "EC", "x": x, "y": y });

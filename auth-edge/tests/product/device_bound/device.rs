@@ -1,9 +1,9 @@
 //! The browser's side: a key, and signatures with it.
 
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING as ES256, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING as ES256, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Browser};
@@ -25,7 +25,7 @@ impl Device {
         let random = SystemRandom::new();
         let der = EcdsaKeyPair::generate_pkcs8(&ES256, &random).unwrap();
         Self {
-            pair: EcdsaKeyPair::from_pkcs8(&ES256, der.as_ref(), &random).unwrap(),
+            pair: EcdsaKeyPair::from_pkcs8(&ES256, der.as_ref()).unwrap(),
             handle: String::new(),
             refresh_url: String::new(),
         }

@@ -1,8 +1,8 @@
 //! How the client authenticates with keys: assertions, signed requests, published keys.
 
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use scripted_provider::{Answer, CLIENT_ID, Endpoint, Recorded};
 use serde_json::{Value, json};
 

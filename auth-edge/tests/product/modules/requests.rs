@@ -32,7 +32,7 @@ async fn code_and_verifier_go_once_with_the_same_redirect_uri_and_a_client_heade
     let verifier = redeemed.param("code_verifier").unwrap();
     let challenge = {
         use base64::Engine as _;
-        let hash = ring::digest::digest(&ring::digest::SHA256, verifier.as_bytes());
+        let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, verifier.as_bytes());
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(hash)
     };
     assert_eq!(authorize.param("code_challenge"), Some(challenge.as_str()));

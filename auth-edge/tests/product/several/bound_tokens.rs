@@ -24,7 +24,10 @@ fn part(proof: &str, at: usize) -> Value {
 
 fn thumbprint(proof: &str) -> String {
     let jwk = part(proof, 0)["jwk"].to_string();
-    URL_SAFE_NO_PAD.encode(ring::digest::digest(&ring::digest::SHA256, jwk.as_bytes()))
+    URL_SAFE_NO_PAD.encode(aws_lc_rs::digest::digest(
+        &aws_lc_rs::digest::SHA256,
+        jwk.as_bytes(),
+    ))
 }
 
 fn proofs(provider: &ScriptedProvider) -> Vec<String> {

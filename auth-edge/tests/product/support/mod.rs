@@ -41,9 +41,9 @@ pub(crate) const SECRET: &str = "a secret for tests that is long enough";
 pub(crate) fn key_file() -> tempfile::NamedTempFile {
     use base64::Engine as _;
     use std::io::Write as _;
-    let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
-    let random = ring::rand::SystemRandom::new();
-    let der = ring::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
+    let algorithm = &aws_lc_rs::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+    let random = aws_lc_rs::rand::SystemRandom::new();
+    let der = aws_lc_rs::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
     let text = base64::engine::general_purpose::STANDARD.encode(der.as_ref());
     let mut file = tempfile::NamedTempFile::new().unwrap();
     write!(

@@ -104,7 +104,7 @@ pub(super) fn belong_together(
     (certificate, chain): (&Path, &[CertificateDer<'static>]),
     (key, private): (&Path, &PrivateKeyDer<'static>),
 ) -> Result<(), PemError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let Err(source) = CertifiedKey::from_der(chain.to_vec(), private.clone_key(), &provider) else {
         return Ok(());
     };

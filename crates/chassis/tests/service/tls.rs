@@ -10,9 +10,11 @@ use chassis::runtime::Workers;
 use chassis::serve;
 use chassis::tls::{CertificateMetrics, ServerTls, TlsFiles};
 use prometheus::Registry;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::kx_group::{SECP256R1, X25519, X25519MLKEM768};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{ClientConfig, NamedGroup, RootCertStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -57,12 +59,19 @@ async fn serving(tls: ServerTls) -> (SocketAddr, DropGuard) {
 
 /// A connection whose client presents its certificate.
 async fn connected(made: &Certificates, address: SocketAddr) -> TlsStream<TcpStream> {
+    connected_by(made, address, rustls::crypto::aws_lc_rs::default_provider()).await
+}
+
+async fn connected_by(
+    made: &Certificates,
+    address: SocketAddr,
+    provider: CryptoProvider,
+) -> TlsStream<TcpStream> {
     let certificate = |name: &str| CertificateDer::from_pem_file(made.path(name)).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(certificate("ca.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_file(made.path("client.key")).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
@@ -72,6 +81,27 @@ async fn connected(made: &Certificates, address: SocketAddr) -> TlsStream<TcpStr
     let name = "localhost".try_into().unwrap();
     let connector = TlsConnector::from(Arc::new(config));
     connector.connect(name, stream).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_listener_agrees_on_keys_with_old_clients_and_with_those_that_offer_hybrid_keys_only() {
+    let made = Certificates::make();
+    let (address, _stop) = serving(ServerTls::load(&files(&made, None)).unwrap()).await;
+    for (offered, agreed) in [
+        (vec![X25519], NamedGroup::X25519),
+        (vec![SECP256R1], NamedGroup::secp256r1),
+        (vec![X25519MLKEM768], NamedGroup::X25519MLKEM768),
+        (vec![X25519MLKEM768, X25519], NamedGroup::X25519MLKEM768),
+    ] {
+        let provider = CryptoProvider {
+            kx_groups: offered,
+            ..rustls::crypto::aws_lc_rs::default_provider()
+        };
+        let client = connected_by(&made, address, provider).await;
+        let (_, connection) = client.get_ref();
+        let group = connection.negotiated_key_exchange_group().unwrap().name();
+        assert_eq!(group, agreed);
+    }
 }
 
 // Time passes only while all tasks wait.

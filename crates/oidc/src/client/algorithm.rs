@@ -5,9 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use p521::ecdsa::signature::Verifier as _;
-use ring::signature::{self, RsaEncoding, RsaParameters, UnparsedPublicKey, VerificationAlgorithm};
-use ring::{digest, hmac};
+use aws_lc_rs::signature::{self, RsaEncoding, RsaParameters, UnparsedPublicKey, VerificationAlgorithm};
+use aws_lc_rs::{digest, hmac};
 use serde::de::{IntoDeserializer as _, value};
 use serde::{Deserialize, Serialize};
 
@@ -153,7 +152,7 @@ impl SigningAlgorithm {
             Self::Es256 => &signature::ECDSA_P256_SHA256_FIXED,
             Self::Es384 => &signature::ECDSA_P384_SHA384_FIXED,
             Self::EdDsa => &signature::ED25519,
-            Self::Es512 => return es512(point, message, signed).is_ok(),
+            Self::Es512 => &signature::ECDSA_P521_SHA512_FIXED,
             _ => return false,
         };
         UnparsedPublicKey::new(how, point).verify(message, signed).is_ok()
@@ -172,12 +171,6 @@ impl SigningAlgorithm {
         self.hmac()
             .map_or(0, |algorithm| algorithm.digest_algorithm().output_len())
     }
-}
-
-/// `ring` does not support P-521.
-fn es512(point: &[u8], message: &[u8], signed: &[u8]) -> Result<(), p521::ecdsa::Error> {
-    let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(point)?;
-    key.verify(message, &p521::ecdsa::Signature::from_slice(signed)?)
 }
 
 impl FromStr for SigningAlgorithm {

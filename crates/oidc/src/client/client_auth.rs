@@ -220,8 +220,8 @@ mod tests {
 
     #[test]
     fn an_assertion_is_for_one_audience_once_and_for_a_minute() {
-        let random = ring::rand::SystemRandom::new();
-        let der = ring::signature::Ed25519KeyPair::generate_pkcs8(&random).expect("a key");
+        let random = aws_lc_rs::rand::SystemRandom::new();
+        let der = aws_lc_rs::signature::Ed25519KeyPair::generate_pkcs8(&random).expect("a key");
         let pem = format!(
             "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
             STANDARD.encode(der.as_ref())

@@ -6,13 +6,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{
+    self, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RsaKeyPair,
+    RsaPublicKeyComponents,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use p521::ecdsa::signature::Signer as _;
-use p521::pkcs8::DecodePrivateKey as _;
-use ring::rand::SystemRandom;
-use ring::rsa::PublicKeyComponents;
-use ring::signature::{self, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RsaKeyPair};
 use serde_json::{Value, json};
 
 use crate::SigningAlgorithm;
@@ -34,8 +34,7 @@ enum Pair {
     Rsa(RsaKeyPair),
     P256(EcdsaKeyPair),
     P384(EcdsaKeyPair),
-    /// `ring` does not support P-521.
-    P521(p521::ecdsa::SigningKey),
+    P521(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
 }
 
@@ -53,17 +52,12 @@ impl Pair {
     /// Parses a key of any supported kind; an RSA key only if it is long enough.
     fn from_pkcs8(der: &[u8]) -> Option<Self> {
         if let Ok(rsa) = RsaKeyPair::from_pkcs8(der) {
-            return (rsa.public().modulus_len() >= LEAST_RSA_MODULUS_BYTES).then_some(Self::Rsa(rsa));
+            return (rsa.public_modulus_len() >= LEAST_RSA_MODULUS_BYTES).then_some(Self::Rsa(rsa));
         }
-        let ec = |algorithm: &'static EcdsaSigningAlgorithm| {
-            EcdsaKeyPair::from_pkcs8(algorithm, der, &SystemRandom::new()).ok()
-        };
+        let ec = |algorithm: &'static EcdsaSigningAlgorithm| EcdsaKeyPair::from_pkcs8(algorithm, der).ok();
         let p256 = ec(&signature::ECDSA_P256_SHA256_FIXED_SIGNING).map(Self::P256);
         p256.or_else(|| ec(&signature::ECDSA_P384_SHA384_FIXED_SIGNING).map(Self::P384))
-            .or_else(|| {
-                let key = p521::SecretKey::from_pkcs8_der(der).ok()?;
-                Some(Self::P521(key.into()))
-            })
+            .or_else(|| ec(&signature::ECDSA_P521_SHA512_FIXED_SIGNING).map(Self::P521))
             .or_else(|| {
                 let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).ok()?;
                 Some(Self::Ed25519(key))
@@ -180,22 +174,17 @@ impl ClientKey {
         let random = SystemRandom::new();
         let signature = match self.pair.as_ref() {
             Pair::Rsa(pair) => {
-                let mut signature = vec![0; pair.public().modulus_len()];
+                let mut signature = vec![0; pair.public_modulus_len()];
                 let (_, encoding) = self.algorithm.rsa().ok_or(SigningFailed)?;
                 pair.sign(encoding, &random, token.as_bytes(), &mut signature)
                     .map_err(|_| SigningFailed)?;
                 signature
             }
-            Pair::P256(pair) | Pair::P384(pair) => pair
+            Pair::P256(pair) | Pair::P384(pair) | Pair::P521(pair) => pair
                 .sign(&random, token.as_bytes())
                 .map_err(|_| SigningFailed)?
                 .as_ref()
                 .to_vec(),
-            Pair::P521(key) => {
-                let signature: p521::ecdsa::Signature =
-                    key.try_sign(token.as_bytes()).map_err(|_| SigningFailed)?;
-                signature.to_bytes().to_vec()
-            }
             Pair::Ed25519(pair) => pair.sign(token.as_bytes()).as_ref().to_vec(),
         };
         token.push('.');
@@ -258,7 +247,7 @@ fn private_key_der(pem: &str) -> Option<Vec<u8>> {
 fn public_members(pair: &Pair) -> Value {
     match pair {
         Pair::Rsa(pair) => {
-            let public = PublicKeyComponents::<Vec<u8>>::from(pair.public());
+            let public = RsaPublicKeyComponents::<Vec<u8>>::from(pair.public_key());
             json!({
                 "e": URL_SAFE_NO_PAD.encode(public.e),
                 "kty": "RSA",
@@ -267,10 +256,7 @@ fn public_members(pair: &Pair) -> Value {
         }
         Pair::P256(pair) => point_members("P-256", pair.public_key().as_ref()),
         Pair::P384(pair) => point_members("P-384", pair.public_key().as_ref()),
-        Pair::P521(key) => {
-            let point = key.verifying_key().to_sec1_point(false);
-            point_members("P-521", point.as_bytes())
-        }
+        Pair::P521(pair) => point_members("P-521", pair.public_key().as_ref()),
         Pair::Ed25519(pair) => json!({
             "crv": "Ed25519",
             "kty": "OKP",
@@ -294,8 +280,8 @@ fn point_members(curve: &str, point: &[u8]) -> Value {
 /// The thumbprint of a public key's required members (RFC 7638).
 pub(crate) fn thumbprint(members: &Value) -> String {
     // serde_json's map is ordered by key, which is the canonical form RFC 7638 section 3.3 requires
-    URL_SAFE_NO_PAD.encode(ring::digest::digest(
-        &ring::digest::SHA256,
+    URL_SAFE_NO_PAD.encode(aws_lc_rs::digest::digest(
+        &aws_lc_rs::digest::SHA256,
         members.to_string().as_bytes(),
     ))
 }
@@ -314,7 +300,6 @@ mod tests {
 
     #[test]
     fn a_key_of_each_curve_signs_what_its_published_half_verifies() {
-        use p521::pkcs8::EncodePrivateKey as _;
         let random = SystemRandom::new();
         let ec = |algorithm| {
             EcdsaKeyPair::generate_pkcs8(algorithm, &random)
@@ -322,11 +307,10 @@ mod tests {
                 .as_ref()
                 .to_vec()
         };
-        let p521 = p521::SecretKey::from_slice(&[1; 66]).expect("a key");
         let keys = [
             ("ES256", ec(&signature::ECDSA_P256_SHA256_FIXED_SIGNING)),
             ("ES384", ec(&signature::ECDSA_P384_SHA384_FIXED_SIGNING)),
-            ("ES512", p521.to_pkcs8_der().expect("DER").as_bytes().to_vec()),
+            ("ES512", ec(&signature::ECDSA_P521_SHA512_FIXED_SIGNING)),
         ];
         for (name, der) in keys {
             let key = ClientKey::from_pem(&pem(&der)).expect("a usable key");

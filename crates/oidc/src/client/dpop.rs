@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::digest;
 use serde_json::json;
 use url::{Position, Url};
 
@@ -108,9 +108,9 @@ mod tests {
     use super::*;
 
     fn key() -> DpopKey {
-        let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
-        let random = ring::rand::SystemRandom::new();
-        let der = ring::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("a key");
+        let algorithm = &aws_lc_rs::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+        let random = aws_lc_rs::rand::SystemRandom::new();
+        let der = aws_lc_rs::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("a key");
         let text = base64::engine::general_purpose::STANDARD.encode(der.as_ref());
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
         DpopKey::from_pem(&pem).expect("a key")

@@ -263,6 +263,8 @@ pub fn client_builder(
     ca_file: Option<&Path>,
     proxy: Option<ForwardProxy>,
 ) -> Result<ClientBuilder, BuildError> {
+    // reqwest uses the process's provider of cryptography. An error means that there is one already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .timeout(timeout)
         .connect_timeout(timeout)

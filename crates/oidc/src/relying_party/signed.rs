@@ -1,6 +1,6 @@
 //! Signed tokens of the provider: parsing, and verification with the current keys.
 
-use ring::hmac;
+use aws_lc_rs::hmac;
 use serde_json::{Map, Value};
 
 use super::{ID_TOKEN_TYPES, RelyingParty};

@@ -3,9 +3,9 @@
 //! Deliberately absent: replay protection. It needs memory: the caller stores each proof's `jti` for twice
 //! [`PROOF_WINDOW_SECS`]. Also absent: our own nonces, because `jti` identifies a replay.
 
+use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::digest;
 use serde_json::{Map, Value};
 use url::Url;
 

@@ -148,7 +148,7 @@ fn access_token_hash(
     let (Some(claim), Some(access_token)) = (checks.claims.get("at_hash"), access_token) else {
         return Ok(());
     };
-    let hash = ring::digest::digest(algorithm.digest(), access_token.as_bytes());
+    let hash = aws_lc_rs::digest::digest(algorithm.digest(), access_token.as_bytes());
     let half = hash.as_ref().split_at(hash.as_ref().len() / 2).0;
     let expected = URL_SAFE_NO_PAD.encode(half);
     if claim.as_str() == Some(expected.as_str()) {

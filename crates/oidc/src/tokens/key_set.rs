@@ -59,9 +59,9 @@ impl KeySet {
 
 #[cfg(test)]
 mod tests {
+    use aws_lc_rs::signature::{EcdsaKeyPair, KeyPair as _};
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use ring::signature::{EcdsaKeyPair, KeyPair as _};
     use serde_json::json;
 
     use super::*;
@@ -121,12 +121,12 @@ mod tests {
 
     #[test]
     fn a_coordinate_without_the_zeros_in_front_is_the_same_number() {
-        let random = ring::rand::SystemRandom::new();
-        let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+        let random = aws_lc_rs::rand::SystemRandom::new();
+        let algorithm = &aws_lc_rs::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
         for zero in [0, 1] {
             let pair = loop {
                 let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("a key");
-                let pair = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).expect("the key");
+                let pair = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref()).expect("the key");
                 // 4, x, y
                 if pair.public_key().as_ref()[1 + 32 * zero] == 0 {
                     break pair;

@@ -1,9 +1,9 @@
 //! A key for signing proofs in tests.
 
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING as ES256, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING as ES256, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
 pub(crate) struct ProofKey {
@@ -14,7 +14,7 @@ impl ProofKey {
     pub(crate) fn new() -> Self {
         let random = SystemRandom::new();
         let der = EcdsaKeyPair::generate_pkcs8(&ES256, &random).expect("a key");
-        let pair = EcdsaKeyPair::from_pkcs8(&ES256, der.as_ref(), &random).expect("the key");
+        let pair = EcdsaKeyPair::from_pkcs8(&ES256, der.as_ref()).expect("the key");
         Self { pair }
     }
 

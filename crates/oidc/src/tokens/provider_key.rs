@@ -2,9 +2,9 @@
 //!
 //! Invariant: it never verifies a signature of an algorithm that it does not fit.
 
+use aws_lc_rs::signature::RsaPublicKeyComponents;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::signature::RsaPublicKeyComponents;
 use serde::Deserialize;
 
 use crate::SigningAlgorithm;
@@ -54,7 +54,7 @@ impl ProviderKey {
         (n.len() * 8 - zeros >= LEAST_RSA_BITS).then_some(RsaPublicKeyComponents { n, e })
     }
 
-    /// The point in `ring`'s format. Some providers omit leading zeros of a coordinate (RFC 7518 section 6.2.1.2);
+    /// The uncompressed point (SEC 1). Some providers omit leading zeros of a coordinate (RFC 7518 section 6.2.1.2);
     /// one key in 128 has some. Without padding, all sign-ins would fail until the key changes.
     fn point(&self, algorithm: SigningAlgorithm) -> Option<Vec<u8>> {
         let (curve, length) = algorithm.elliptic()?;

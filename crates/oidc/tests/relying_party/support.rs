@@ -25,9 +25,9 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A key to bind tokens to.
 pub(crate) fn dpop_key() -> DpopKey {
-    let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
-    let random = ring::rand::SystemRandom::new();
-    let der = ring::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("a key");
+    let algorithm = &aws_lc_rs::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+    let random = aws_lc_rs::rand::SystemRandom::new();
+    let der = aws_lc_rs::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("a key");
     let text = STANDARD.encode(der.as_ref());
     let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
     DpopKey::from_pem(&pem).expect("a key")

@@ -71,6 +71,7 @@ async fn main() -> std::io::Result<()> {
     rules.set_audience(&[var("AUDIENCE").expect("set AUDIENCE")]);
     rules.set_required_spec_claims(&["exp", "iss", "aud"]);
     (rules.validate_nbf, rules.leeway) = (true, 5);
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default(); // for reqwest
     let http = reqwest::Client::builder().timeout(Duration::from_secs(5));
     let verifier = Arc::new(Verifier {
         rules,
