@@ -1,4 +1,4 @@
-// Every client of the product agrees on keys with a real TLS server: one of before ML-KEM, one with both, and one that
+// Every client of the product agrees on keys with a real TLS server: one without ML-KEM, one with both, and one that
 // accepts hybrid keys only. crates/chassis tests the listeners.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
