@@ -6,14 +6,14 @@
 
 export const GOALS = [
   {
-    id: 'P1', work: 'signed-in request, session known to the edge', goal: '≤ 12 µs', bound: ['P1', 'bound'],
-    checks: [{ row: 'P1', atMost: () => 12 }, { row: 'P1 check', atMost: () => 12 }],
+    id: 'P1', work: 'signed-in request, session known to the edge', goal: '≤ 1.25 × bound', bound: ['P1', 'bound'],
+    checks: ['P1', 'P1 check'].map((row) => ({ row, atMost: (of) => 1.25 * of('bound') })),
     why: 'a request takes 31,000 instructions: a quarter reads the session, a fifth parses and writes HTTP.',
     closes: 'fewer allocations between layers, a twentieth.',
   },
   {
-    id: 'P2', work: 'the same without the edge’s cache: edge, one gRPC call, Redis', goal: '≤ 1.0 × bound at 32 connections, ≤ 1.3 × at one', bound: ['P2', 'chain'],
-    checks: [{ row: 'P2', atMost: (of) => of('chain') }, { row: 'P2 alone', atMost: (of) => 1.3 * of('chain alone') }],
+    id: 'P2', work: 'the same without the edge’s cache: edge, one gRPC call, Redis', goal: '≤ 1.15 × bound at 32 connections, ≤ 1.3 × at one', bound: ['P2', 'chain'],
+    checks: [{ row: 'P2', atMost: (of) => 1.15 * of('chain') }, { row: 'P2 alone', atMost: (of) => 1.3 * of('chain alone') }],
     why: 'the bound only moves bytes; the programs also decrypt and check a session. Concurrent reads share a call ([batches](decisions/session-api.md#batches)).',
     closes: 'a cached key, a tenth of session-svc, and stored sessions in the format of the answer, a fifth.',
   },
@@ -24,8 +24,8 @@ export const GOALS = [
     closes: 'little outside the HTTP library.',
   },
   {
-    id: 'P4', work: 'a whole sign-in: login and callback', goal: '≤ 1.0 ms',
-    checks: [{ row: 'P4', atMost: () => 1 }],
+    id: 'P4', work: 'a whole sign-in: login and callback', goal: '≤ 1.2 ms one after another, ≤ 0.9 ms sixteen at once; ≤ 0.9 ms in the one program',
+    checks: [{ row: 'P4', atMost: () => 1.2 }, { row: 'P4 at once', atMost: () => 0.9 }, { row: 'one sign-in', atMost: () => 0.9 }],
     why: 'see [what a sign-in costs](decisions/measurement.md#cost-of-a-sign-in): no single part is large.',
     closes: 'the same page says, part by part.',
   },
@@ -44,9 +44,9 @@ export const GOALS = [
     checks: [{ row: 'P7', atMost: () => 50 }, { row: 'P7 all hang', atMost: () => 1000 }, { row: 'P7 one hangs', atMost: () => 1000 }],
   },
   {
-    id: 'P8', work: 'memory: of a session in Redis, of both services', goal: '≤ 1,300 bytes; ≤ 25 MiB at rest, ≤ 60 MiB loaded',
+    id: 'P8', work: 'memory: of a session in Redis, of both services', goal: '≤ 1,400 bytes; ≤ 25 MiB at rest, ≤ 60 MiB loaded',
     checks: [
-      ...['P8 bytes', 'P8 bytes of most'].map((row) => ({ row, atMost: () => 1300 })),
+      ...['P8 bytes', 'P8 bytes of most'].map((row) => ({ row, atMost: () => 1400 })),
       ...['edge', 'session'].flatMap((name) => [{ row: `P8 ${name} at rest`, atMost: () => 25 }, { row: `P8 ${name} loaded`, atMost: () => 60 }]),
     ],
     why: 'a session holds its ID token and is in two lists, which cost less for each session at a million ([scaling](scaling.md)).',

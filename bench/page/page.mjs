@@ -7,7 +7,7 @@ import { wrapped } from '../../dev/lib/wrap.mjs';
 import { ROOT } from '../../dev/stack.mjs';
 import { judged } from './judge.mjs';
 import { goalsTable, latencyTable } from './tables.mjs';
-import { budget, machine } from './words.mjs';
+import { budget, carries, machine } from './words.mjs';
 
 export const RECORDED = join(ROOT, 'bench/recorded.json');
 const NOTHING = '<!-- made by `make gen` -->\n\n# Performance\n\nNo run is recorded. `make bench` makes this page.\n';
@@ -30,6 +30,8 @@ function page(record) {
   return `<!-- made by \`make gen\` from bench/recorded.json -->
 
 # Performance
+
+${carries(record)}
 
 This page shows the cost of a signed-in request, a sign-in, a session and a start, and their latency at stated loads. All figures are from one run of \`make bench\`: do not compare figures of two runs.
 
