@@ -62,13 +62,14 @@ impl Redemption {
             ClaimOutcome::Created(id, session) => return Ok((id, *session)),
         };
         // Run to the end even if the browser disconnects: it may have sent the same callback again.
-        let outcome = async move {
+        // Boxed: each layer on the way to its own task would copy the whole future.
+        let outcome = Box::pin(async move {
             let redeemed = self.redeem(&claim).await;
             if redeemed.is_err() {
                 claim.abandon(&self.sign_in);
             }
             redeemed
-        };
+        });
         let redeemed = tokio::spawn(carried(outcome.in_current_span())).await;
         redeemed.unwrap_or_else(|stopped| Err(SignInError::unavailable(&stopped, "fault in a callback")))
     }

@@ -84,7 +84,8 @@ where
     F: Future<Output = Result<R, Status>>,
 {
     let span = span::of_call(method);
-    let answer = call_with_retries(pool, &span, deadline, repeat, request, send);
+    // Pinned here: the branches below would each copy the whole future.
+    let answer = pin!(call_with_retries(pool, &span, deadline, repeat, request, send));
     if span.is_disabled() {
         return answer.await;
     }

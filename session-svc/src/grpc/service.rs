@@ -18,7 +18,8 @@ macro_rules! answer {
     }};
     (write $api:ident, $call:ident, $request:ident, $rpc:ident, $work:path) => {{
         let (api, call) = ($api.clone(), $call.clone());
-        let work = async move { $work(&api, &call, $request).await };
+        // Boxed: each layer on the way to its own task would copy the whole future.
+        let work = Box::pin(async move { $work(&api, &call, $request).await });
         $api.calls.complete(Rpc::$rpc, &$call, work).await
     }};
 }

@@ -12,6 +12,7 @@
 //!   silent node must not make the sessions on other nodes unavailable.
 //! - Only reads are retried, once, and only if their connection broke or brought no answer.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -189,8 +190,9 @@ impl WorkerConnection {
         command: &Cmd,
         script: Option<&'static str>,
     ) -> RedisResult<T> {
-        let answer = bounded(self.send(async |wire| wire.ask(command).await));
-        span::traced(command, script, answer).await
+        // Pinned here: each layer around it would copy the whole future.
+        let answer = pin!(self.send(async |wire| wire.ask(command).await));
+        span::traced(command, script, bounded(answer)).await
     }
 
     /// Sends several commands once, in one round trip.
