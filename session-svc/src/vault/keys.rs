@@ -6,8 +6,9 @@
 use std::fmt;
 
 use aws_lc_rs::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
+use aws_lc_rs::digest;
 use aws_lc_rs::hkdf::{HKDF_SHA256, Prk};
-use aws_lc_rs::{digest, hkdf};
+use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use chassis::random::{self, NoRandomness};
@@ -107,9 +108,12 @@ impl RingKey {
         for (target, source) in id.iter_mut().zip(context.finish().as_ref()) {
             *target = *source;
         }
+        // HKDF-Extract (RFC 5869, section 2.2). The library's own would repeat it for each record.
+        let salt = hmac::Key::new(HMAC_SHA256, RECORD_KEY_CONTEXT);
+        let extracted = hmac::sign(&salt, bytes);
         Self {
             id: KeyId(id),
-            derive: hkdf::Salt::new(HKDF_SHA256, RECORD_KEY_CONTEXT).extract(bytes),
+            derive: Prk::new_less_safe(HKDF_SHA256, extracted.as_ref()),
         }
     }
 
