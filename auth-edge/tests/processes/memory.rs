@@ -53,6 +53,7 @@ fn gigabytes() -> Router {
 async fn a_gigabyte_passes_each_way_in_memory_that_does_not_grow() {
     let (upstream, _stop) = serve(gigabytes()).await;
     let edge = Process::start(upstream, &[]).await;
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default(); // for reqwest
     let mut answer = reqwest::get(format!("http://{}/send", edge.address))
         .await
         .unwrap();
