@@ -140,6 +140,7 @@ const providersFromNpm = () => installPackages('dev/tests/providers', say);
 // Most tests wait: for a lease, a failover, an idle timeout, a browser. So more run at once than there are cores.
 const CORES = availableParallelism();
 const TESTS_AT_ONCE = 3 * CORES; // Rust tests; .config/nextest.toml lists those that count as three
+const AGAIN_MAX = 2; // files of a suite that run again, alone: a busy machine delays a test now and then, and a fault fails again
 const FILES_AT_ONCE = 2 * CORES; // files of a node suite
 
 /** Files of node suites that run after the others, two at a time, with the reason. */
@@ -205,6 +206,11 @@ async function nodeTests(cwd, folder, ending) {
   const files = [...LONG_FILES.filter((name) => there.includes(name)), ...there.filter((name) => !LONG_FILES.includes(name))];
   const [spared, most] = [true, false].map((is) => files.filter((name) => name in SPARED_FILES === is).map((name) => join(folder, name)));
   const results = [...await nodeFiles(cwd, most, FILES_AT_ONCE), ...await nodeFiles(cwd, spared, 2)];
+  const failed = results.filter(({ code }) => code !== 0);
+  for (const result of failed.length <= AGAIN_MAX ? failed : []) {
+    Object.assign(result, await nodeFile(cwd, result.file));
+    process.stdout.write(`\n${result.file} failed, and ${result.code === 0 ? 'passed when it ran alone: it is flaky' : 'failed again alone'}\n`);
+  }
   const total = (key) => results.reduce((sum, result) => sum + result[key], 0);
   return { code: Math.max(...results.map(({ code }) => Math.abs(code))), said: results.flatMap(({ said }) => said), passed: total('passed'), failed: total('failed') };
 }
@@ -237,7 +243,7 @@ async function nodeFile(cwd, file) {
   const { code, output } = await stream(command, [...before, ...args], { cwd, isOneOfMany: true });
   const tap = existsSync(report) ? readFileSync(report, 'utf8') : '';
   const failed = sum(tap, /^# (?:fail|cancelled|skipped|todo) (\d+)$/gm);
-  return { code, said: saidOf(output, 'failing tests:\n'), passed: sum(tap, /^# pass (\d+)$/gm), failed };
+  return { file, code, said: saidOf(output, 'failing tests:\n'), passed: sum(tap, /^# pass (\d+)$/gm), failed };
 }
 
 /** Providers and applications; the run's results make the tables of docs/providers.md. */
