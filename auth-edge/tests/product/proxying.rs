@@ -201,9 +201,9 @@ async fn a_stripped_prefix_is_told_and_comes_back_in_addresses() {
         let mut browser = gateway.signed_in().await;
         let prefix = [("x-forwarded-prefix", sent)];
         let answer = browser.get_with("/token/a", &prefix).await;
-        let told = gateway.upstream.requests().pop().unwrap();
+        let seen = gateway.upstream.requests().pop().unwrap();
         assert_eq!(
-            told.all("x-forwarded-prefix"),
+            seen.all("x-forwarded-prefix"),
             [format!("{before}/token")],
             "{sent}"
         );
@@ -215,15 +215,15 @@ async fn a_stripped_prefix_is_told_and_comes_back_in_addresses() {
         );
         assert_eq!(answer.set_cookies(), [format!("theme=dark; Path={before}/token")]);
         let kept = browser.get_with("/own/a", &prefix).await;
-        let told = gateway.upstream.requests().pop().unwrap();
-        assert_eq!(told.all("x-forwarded-prefix"), [format!("{before}/own")]);
+        let seen = gateway.upstream.requests().pop().unwrap();
+        assert_eq!(seen.all("x-forwarded-prefix"), [format!("{before}/own")]);
         assert_eq!(kept.header("location"), "/login", "the rule says so");
         assert_eq!(kept.header("content-location"), format!("{upstream}/a"));
         assert_eq!(kept.set_cookies(), ["theme=dark; Path=/"]);
         let whole = browser.get_with("/public/a", &prefix).await;
-        let told = gateway.upstream.requests().pop().unwrap();
+        let seen = gateway.upstream.requests().pop().unwrap();
         let expected: Vec<&str> = [before].into_iter().filter(|prefix| !prefix.is_empty()).collect();
-        assert_eq!(told.all("x-forwarded-prefix"), expected);
+        assert_eq!(seen.all("x-forwarded-prefix"), expected);
         assert_eq!(whole.header("content-location"), format!("{base}{before}/a"));
     }
 }

@@ -26,6 +26,16 @@ async function start(name, args, port, path = '/', env = {}) {
   return startProgram(name, PYTHON, args, { env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', ...env }, ready: `http://127.0.0.1:${port}${path}` });
 }
 
+/** Starts a program of Prometheus's family with this configuration; `storage` is the flag of its folder. */
+async function startMonitoring(program, configuration, storage, ...more) {
+  const folder = mkdtempSync(join(tmpdir(), `vestibule-${program}-`));
+  const [port, file] = [await freePort(), join(folder, 'configuration.yml')];
+  writeFileSync(file, configuration);
+  const args = [`--config.file=${file}`, `${storage}=${join(folder, 'data')}`, `--web.listen-address=127.0.0.1:${port}`, ...more];
+  const child = await startProgram(program, program, args, { ready: `http://127.0.0.1:${port}/-/ready` });
+  return { port, stop: async () => { await child.stop(); rmSync(folder, { recursive: true, force: true }); } };
+}
+
 /**
  * By name: `start()` → {port, stop()}; `use(person, url, front)`, the actions of a signed-in person at `url` behind
  * `front`; `entrance`, a page of it.
@@ -88,14 +98,7 @@ export const APPLICATIONS = {
   Prometheus: {
     version: '2.42.0',
     entrance: '/config',
-    async start() {
-      const folder = mkdtempSync(join(tmpdir(), 'vestibule-prometheus-'));
-      const [port, file] = [await freePort(), join(folder, 'prometheus.yml')];
-      writeFileSync(file, '');
-      const origin = `http://127.0.0.1:${port}`;
-      const child = await startProgram('prometheus', 'prometheus', [`--config.file=${file}`, `--storage.tsdb.path=${join(folder, 'data')}`, `--web.listen-address=127.0.0.1:${port}`], { ready: `${origin}/-/ready` });
-      return { port, stop: async () => { await child.stop(); rmSync(folder, { recursive: true, force: true }); } };
-    },
+    start: () => startMonitoring('prometheus', '', '--storage.tsdb.path'),
     async use(person, url, front) {
       const moved = await person.navigate(`${url}/`);
       assert.equal(new URL(moved.headers.get('location'), url).origin, url, 'its redirects stay');
@@ -112,14 +115,7 @@ export const APPLICATIONS = {
   Alertmanager: {
     version: '0.25.0',
     entrance: '/',
-    async start() {
-      const folder = mkdtempSync(join(tmpdir(), 'vestibule-alertmanager-'));
-      const [port, file] = [await freePort(), join(folder, 'alertmanager.yml')];
-      writeFileSync(file, 'route: {receiver: none}\nreceivers: [{name: none}]\n');
-      const origin = `http://127.0.0.1:${port}`;
-      const child = await startProgram('alertmanager', 'prometheus-alertmanager', [`--config.file=${file}`, `--storage.path=${folder}`, `--web.listen-address=127.0.0.1:${port}`, '--cluster.listen-address='], { ready: `${origin}/-/ready` });
-      return { port, stop: async () => { await child.stop(); rmSync(folder, { recursive: true, force: true }); } };
-    },
+    start: () => startMonitoring('prometheus-alertmanager', 'route: {receiver: none}\nreceivers: [{name: none}]\n', '--storage.path', '--cluster.listen-address='),
     async use(person, url, front) {
       const silence = { matchers: [{ name: 'alertname', value: `Disk${new URL(url).port}`, isRegex: false }], startsAt: new Date().toISOString(), endsAt: new Date(Date.now() + 60_000).toISOString(), createdBy: 'ada', comment: 'known' };
       const write = (headers) => person.fetch(`${url}/api/v2/silences`, { method: 'POST', body: JSON.stringify(silence), headers: { 'content-type': 'application/json', ...headers } });
