@@ -19,6 +19,7 @@ import { prepare } from './lib/services.mjs';
 import { ending } from './lines/ending.mjs';
 import { getSession } from './lines/get_session.mjs';
 import { growth } from './lines/growth.mjs';
+import { idle } from './lines/idle.mjs';
 import { latency } from './lines/latency.mjs';
 import { oneProgram } from './lines/one_program.mjs';
 import { proxying } from './lines/proxying.mjs';
@@ -30,7 +31,7 @@ import { web } from './lines/web.mjs';
 import { RECORDED, writePage } from './page/page.mjs';
 import { report } from './page/report.mjs';
 
-const LINES = { session_check: sessionCheck, latency, proxying, sign_in: signIn, get_session: getSession, refresh, ending, growth, starting, web, one_program: oneProgram };
+const LINES = { session_check: sessionCheck, latency, proxying, sign_in: signIn, get_session: getSession, refresh, ending, growth, idle, starting, web, one_program: oneProgram };
 const QUICK = { only: 'session_check,proxying,sign_in,get_session,starting', rounds: '3', seconds: '1' };
 
 const { values } = parseArgs({

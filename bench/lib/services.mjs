@@ -48,9 +48,9 @@ export const releaseStack = ({ log = 'warn', edgeEnv, sessionEnv, ...options } =
 });
 
 /** Signs one user in. Returns the cookie header of the session. */
-export async function signedIn(stack) {
+export async function signedIn(stack, options) {
   const person = new Client();
-  await person.signIn(stack);
+  await person.signIn(stack, options);
   const [name, value] = person.sessionCookie(stack);
   return { person, cookie: `${name}=${value}`, sessionId: value.split('.')[0] };
 }

@@ -1,7 +1,8 @@
 //! One connection, from handshake to end.
 
 use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use hyper::{StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustls::pki_types::CertificateDer;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +42,10 @@ const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection without a request for this long is closed: nginx's `keepalive_timeout`, and longer than the
 /// 60 s that load balancers keep idle connections.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+
+/// An HTTP/1.1 connection without a request for this long gives its buffers back, 16 KiB. Browsers send the
+/// requests of a page within this time.
+const BUFFERS_KEPT: Duration = Duration::from_secs(5);
 
 /// Time to end an idle connection properly.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -136,7 +141,7 @@ async fn connection<S>(
     let stream = ConnectionIo::over(stream, progress.clone(), budget.clone(), accepted.permit.take());
     let streams = StreamExecutor::new(progress.clone(), limits.send_timeout);
     let builder = protocols(&limits, streams.clone());
-    let served = ServedConnection {
+    let served = Arc::new(ServedConnection {
         router,
         peer: accepted.peer,
         certificate: accepted.certificate.clone(),
@@ -146,21 +151,31 @@ async fn connection<S>(
         limits,
         budget,
         refusals: AtomicUsize::new(0),
+    });
+    let start = || {
+        let served = Arc::clone(&served);
+        let service = service_fn(move |request| served.call(request));
+        Box::pin(builder.serve_connection_with_upgrades(TokioIo::new(stream.clone()), service))
     };
-    let service = service_fn(move |request| served.call(request));
-    let mut serving = pin!(
-        builder
-            .serve_connection_with_upgrades(TokioIo::new(stream.clone()), service)
-            .into_owned()
-    );
+    let mut serving = start();
+    let reused = async {
+        loop {
+            tokio::select! {
+                served = stream.drive(serving.as_mut()) => return served,
+                // hyper allocates its buffers once bytes arrive.
+                () = stream.until_unused(BUFFERS_KEPT) => serving = start(),
+            }
+        }
+    };
     tokio::select! {
-        served = stream.drive(serving.as_mut()) => return end(served, stream, &progress).await,
+        served = reused => return end(served, stream, &progress).await,
         had_request = unused(&progress, FIRST_HEAD_TIMEOUT, IDLE_TIMEOUT, accepted.limits.keeps_http2) => {
             if !had_request {
                 return;
             }
             serving.as_mut().graceful_shutdown();
-            let _ = tokio::time::timeout(GOODBYE_TIMEOUT, stream.drive(serving.as_mut())).await;
+            let ending = async { end(stream.drive(serving.as_mut()).await, stream.clone(), &progress).await };
+            let _ = tokio::time::timeout(GOODBYE_TIMEOUT, ending).await;
             return;
         }
         () = progress.evicted.cancelled() => return,
@@ -333,6 +348,12 @@ async fn end<S>(
 {
     let mut is_unreadable = false;
     if let Err(error) = served {
+        let stopped = error.downcast_ref::<io::Error>();
+        if stopped.is_some_and(|error| error.kind() == io::ErrorKind::Interrupted) {
+            // Ended before hyper began to read, so hyper does not end TLS.
+            let _ = tokio::time::timeout(GOODBYE_TIMEOUT, stream.clone().shutdown()).await;
+            return;
+        }
         tracing::debug!(error = &*error, "a connection ended early");
         is_unreadable = error
             .downcast_ref::<hyper::Error>()

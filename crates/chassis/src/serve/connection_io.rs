@@ -7,8 +7,10 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::sleep;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::byte_budget::{ByteBudget, BytesPermit};
@@ -79,6 +81,22 @@ impl<S> ConnectionIo<S> {
             turn
         })
         .await
+    }
+
+    /// Resolves when the server's buffers are empty and no request was in flight for `idle`. Over HTTP/2 it never
+    /// resolves: the server keeps more than buffers there.
+    pub(super) async fn until_unused(&self, idle: Duration) {
+        let mut pause = idle;
+        loop {
+            sleep(pause).await;
+            let io = self.lock();
+            let unused = io.progress.idle_since().map(|since| since.elapsed());
+            let rest = idle.saturating_sub(unused.unwrap_or_default());
+            if rest.is_zero() && !io.is_blocked && io.progress.take_head_end() {
+                return;
+            }
+            pause = if rest.is_zero() { idle } else { rest };
+        }
     }
 }
 

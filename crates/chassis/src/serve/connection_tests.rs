@@ -43,6 +43,10 @@ pub(super) fn answering() -> Router {
 
 async fn ask(client: &mut DuplexStream) -> String {
     client.write_all(REQUEST).await.unwrap();
+    read_answer(client).await
+}
+
+async fn read_answer(client: &mut DuplexStream) -> String {
     let mut answer = Vec::new();
     while !answer.ends_with(b"answered") {
         assert_ne!(
@@ -140,4 +144,27 @@ async fn requests_that_come_together_are_answered_in_turn() {
         }
     };
     tokio::join!(asking, answered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_gives_its_buffers_back_and_loses_no_byte() {
+    // Empty lines before a request are ignored (RFC 9112, section 2.2).
+    for pause in [1, 5, 6, 15].map(Duration::from_secs) {
+        let (mut client, draining) = connected(answering());
+        for _ in 0..3 {
+            ask(&mut client).await;
+            tokio::time::sleep(pause).await;
+            let (first, rest) = REQUEST.split_at(REQUEST.len() / 2);
+            client.write_all(b"\r\n").await.unwrap();
+            tokio::time::sleep(pause).await;
+            client.write_all(first).await.unwrap();
+            tokio::time::sleep(pause).await;
+            client.write_all(rest).await.unwrap();
+            tokio::time::sleep(pause).await;
+            assert!(read_answer(&mut client).await.contains("200 OK"));
+            tokio::time::sleep(pause).await;
+        }
+        draining.cancel();
+        assert!(is_closed(&mut client).await);
+    }
 }

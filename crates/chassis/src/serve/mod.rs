@@ -256,7 +256,8 @@ impl Acceptor {
             };
             match tls {
                 None => connection::plain(stream, accepted, router).await,
-                Some(tls) => connection::secured(stream, accepted, router, &tls).await,
+                // Boxed, because its state is large, and a connection without TLS would keep as much.
+                Some(tls) => Box::pin(connection::secured(stream, accepted, router, &tls)).await,
             }
         };
         worker.spawn(serving);

@@ -14,6 +14,9 @@ use tokio_util::sync::CancellationToken;
 /// The start of HTTP/2 (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
+/// The end of a request head (RFC 9112, section 2.1).
+const HEAD_END: &[u8] = b"\r\n\r\n";
+
 /// With this many bytes the protocol is certain: the length of the HTTP/2 preface (RFC 9113, section 3.4).
 const PREFACE_BYTES: u64 = 24;
 
@@ -34,6 +37,8 @@ pub(super) struct ConnectionState {
     had_request: Flag,
     begins_http2: Flag,
     speaks_http2: Flag,
+    /// Whether the latest bytes end like a request head.
+    at_head_end: AtomicBool,
     received: AtomicU64,
     sent: AtomicU64,
     /// Requests whose answer has not ended, and WebSockets.
@@ -89,7 +94,16 @@ impl ConnectionProgress {
         if self.received.load(Ordering::Relaxed) == 0 && bytes.starts_with(PREFACE) {
             self.begins_http2.set();
         }
+        self.at_head_end
+            .store(bytes.ends_with(HEAD_END), Ordering::Relaxed);
         add(&self.received, bytes.len());
+    }
+
+    /// Whether an idle HTTP/1.1 connection certainly received no part of a next request. The end of a head is the
+    /// end of a whole request, which would be in flight. A later call returns false until bytes arrive.
+    pub(super) fn take_head_end(&self) -> bool {
+        let may_be_reused = self.had_request.is_set() && !self.is_last.is_set() && !self.begins_http2();
+        may_be_reused && self.at_head_end.swap(false, Ordering::Relaxed)
     }
 
     /// Records this many bytes to the client.
