@@ -53,6 +53,12 @@ export const GOALS = [
     closes: '`EDGE_STORE_ID_TOKEN=false`: 450 bytes less.',
   },
   {
+    id: 'P8 idle', work: 'memory of an unused connection after ten seconds, of an account page', goal: '≤ 8 KiB over HTTP/1.1, ≤ 16 KiB over HTTP/2; a page ≤ 24 KiB',
+    checks: [['P8 idle', 8], ['P8 idle HTTP/2', 16], ['P8 page', 24]].map(([row, most]) => ({ row, atMost: () => most })),
+    why: 'HTTP/2 keeps its buffers and header tables; a page keeps those of both connections and of the gRPC libraries ([idle connections](decisions/measurement.md#idle-connections)).',
+    closes: 'smaller buffers in h2, tonic and tonic-web, which have no setting.',
+  },
+  {
     id: 'P9', work: 'growth: the added cost of P2 and of listing, from a hundredth of the sessions to all', goal: '≤ 15 % of P2; listing ≤ 1.15 ×',
     checks: [
       ...[['Redis', 'P2'], ['embedded', 'P2 file']].map(([store, row]) => ({ row: `P9 more ${store}`, atMost: (of) => 0.15 * of(row) })),
