@@ -1,6 +1,6 @@
 // P8: memory of connections that are open and unused, and of account pages that watch their sessions, each in an edge
-// without a memory limit. Then both under the limit of the shipped pod, with as many pages as its connections allow: the
-// edge closes the connections that are unused for the longest.
+// without a memory limit. Then both under the limit of the shipped pod, with as many pages as its connections allow.
+// The edge closes the connections that are unused for the longest.
 import http from 'node:http';
 import http2 from 'node:http2';
 
