@@ -72,7 +72,8 @@ impl App {
             shared.sites.clone(),
             &settings.cookie.name,
             transaction_duration_secs,
-        );
+        )
+        .partitioned(settings.cookie.partitioned);
         let limit = |per_minute| Arc::new(RateLimiter::new(per_minute));
         let requests = settings.max_concurrent_requests;
         let layer = EdgeLayer {

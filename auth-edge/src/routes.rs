@@ -27,11 +27,13 @@ use crate::http::layer::answer;
 use crate::kept_form;
 use crate::oauth2_proxy;
 use crate::sign_in::SignIn;
-use crate::sign_in::{back_channel, callback, device_binding, front_channel, login, logout, security_events};
+use crate::sign_in::{
+    back_channel, callback, device_binding, frame, front_channel, login, logout, security_events,
+};
 use crate::values::reserved::{
     ACCESS_TOKEN_PATH, BACK_CHANNEL_PATH, BASE_PATH, CHECK_PATH, DEVICE_PATH, DEVICE_REFRESH_PATH,
-    DEVICE_REGISTER_PATH, EVENTS_PATH, FORM_PATH, FRONT_CHANNEL_PATH, LOGO_PATH, LOGOUT_PATH, ME_PATH,
-    RESOURCE_METADATA_PATH, STATUS_PATH, UNAUTHORIZED_PATH,
+    DEVICE_REGISTER_PATH, EVENTS_PATH, FORM_PATH, FRAME_CALLBACK_PATH, FRAME_LOGIN_PATH, FRONT_CHANNEL_PATH,
+    LOGO_PATH, LOGOUT_PATH, ME_PATH, RESOURCE_METADATA_PATH, STATUS_PATH, UNAUTHORIZED_PATH,
 };
 
 /// The edge as a router.
@@ -47,6 +49,7 @@ pub fn router(app: App) -> Router {
         false => Router::new(),
     };
     let binds = settings.device_bound.is_some();
+    let is_embedded = !settings.frame_ancestors.is_empty();
     Router::new()
         .route(&settings.sign_in.login_path, only(GET_HEAD_POST, login::handle))
         .merge(callbacks(&app))
@@ -67,6 +70,8 @@ pub fn router(app: App) -> Router {
             DEVICE_REFRESH_PATH,
             if_on(binds, only(POST, device_binding::refresh)),
         )
+        .route(FRAME_LOGIN_PATH, if_on(is_embedded, only(POST, frame::begin)))
+        .route(FRAME_CALLBACK_PATH, if_on(is_embedded, only(POST, frame::finish)))
         .route(BACK_CHANNEL_PATH, only(POST, back_channel::handle))
         .route(EVENTS_PATH, only(POST, security_events::receive))
         .route(
@@ -177,6 +182,8 @@ mod tests {
             UNAUTHORIZED_PATH,
             STATUS_PATH,
             ACCESS_TOKEN_PATH,
+            FRAME_LOGIN_PATH,
+            FRAME_CALLBACK_PATH,
             BACK_CHANNEL_PATH,
             EVENTS_PATH,
             FRONT_CHANNEL_PATH,

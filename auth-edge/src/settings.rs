@@ -86,6 +86,8 @@ pub struct EdgeSettings {
     pub body_silence: Duration,
     /// The session cookie.
     pub(crate) cookie: CookieSettings,
+    /// Origins that may embed the product in a frame; empty if none may.
+    pub(crate) frame_ancestors: Vec<String>,
     /// Which sessions are bound to a device; `None` if browsers cannot bind any.
     pub device_bound: Option<DeviceBoundSettings>,
     /// When the session cookie rotates; `None` for never.

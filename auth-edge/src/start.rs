@@ -224,7 +224,7 @@ pub fn build(
         let following = follow_routes(routes.clone(), path.clone(), settings.around_routes.clone());
         tokio::spawn(following);
     }
-    let pages = Pages::new(settings.look.clone());
+    let pages = Pages::new(settings.look.clone()).embedded_in(&settings.frame_ancestors);
     let metrics = Metrics::new(registry)?;
     let session_client = session_client(&settings, certificates)?;
     let session_cache = SessionCache::start(session_client.clone(), settings.session_cache);

@@ -22,12 +22,21 @@ export async function startProduct(options = {}) {
   return startStack({ ...options, secrets: { client: randomBytes(32).toString("hex"), ...options.secrets } });
 }
 
-/** Starts a browser; with `backForwardCache` it keeps left pages alive, as people's browsers do. */
-export async function startBrowser({ backForwardCache = false } = {}) {
+/**
+ * Starts a browser with additional arguments; with `backForwardCache` it keeps left pages alive, as people's browsers
+ * do. `isWhole` chooses the browser that people have, which can block third-party cookies.
+ */
+export async function startBrowser({ backForwardCache = false, isWhole = backForwardCache, args = [] } = {}) {
   return chromium.launch({
-    executablePath: backForwardCache ? CHROMIUM : HEADLESS,
+    executablePath: isWhole ? CHROMIUM : HEADLESS,
     ignoreDefaultArgs: backForwardCache ? ["--disable-back-forward-cache"] : [],
-    args: ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--no-first-run"],
+    args: [
+      "--no-sandbox",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--no-first-run",
+      ...args,
+    ],
   });
 }
 

@@ -23,7 +23,7 @@ use crate::route_table::requirements::Requirements;
 use crate::route_table::unmet_requirement::{UnmetRequirement, WRONG_CONNECTION, WRONG_ORGANIZATION};
 use crate::route_table::{Guard, Route};
 use crate::values::allowed_parameters::CONNECTION;
-use crate::values::reserved::device_page;
+use crate::values::reserved::{FRAME_LOGIN_PATH, device_page};
 use crate::values::return_to::MAX_BYTES;
 
 /// Answers an unmet requirement: sends people to the login if a sign-in helps, and programs an error.
@@ -84,7 +84,17 @@ pub(super) fn refuse(
             return refused;
         }
         if request::is_framed(&request.parts.headers) && wants_page(&request.parts.headers) && is_of_session {
-            let login = sign_in(&window(site, request, back));
+            let window = window(site, request, back);
+            if gateway.pages.is_embedded() {
+                let back = if request.parts.method.is_safe() {
+                    back
+                } else {
+                    &window
+                };
+                let login = self::sign_in(FRAME_LOGIN_PATH, back, &route.requirements, connection);
+                return NextStep::SignInByPopUp(login).of(refusal(Some(route), session, missing, ""));
+            }
+            let login = sign_in(&window);
             let refused = refusal(Some(route), session, missing, "");
             return NextStep::SignInOutOfFrame(login).of(refused);
         }

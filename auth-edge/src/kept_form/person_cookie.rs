@@ -130,6 +130,7 @@ mod tests {
             domain: None,
             same_site: SameSite::Lax,
             secure: true,
+            partitioned: false,
         };
         let secrets: Vec<_> = secrets
             .iter()

@@ -23,6 +23,9 @@ const ID_BYTES: usize = 16;
 /// The buffer for a decoded signature, larger than any signature. A longer value does not verify.
 const SIGNATURE_BYTES_MAX: usize = 48;
 
+/// Gives each site that embeds the product cookies of its own (draft-cutler-httpbis-partitioned-cookies, CHIPS).
+const PARTITIONED: &str = "; Partitioned";
+
 /// The `SameSite` attribute of the session cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SameSite {
@@ -57,6 +60,8 @@ pub struct CookieSettings {
     pub same_site: SameSite,
     /// Whether the base URL is https.
     pub secure: bool,
+    /// Whether each site that embeds the product has cookies of its own: `Partitioned` (CHIPS), with `same_site` None.
+    pub partitioned: bool,
 }
 
 /// The secret ID of a session. It alone gives access to the session.
@@ -202,8 +207,13 @@ impl SessionCookies {
         let secure = if self.settings.secure { "; Secure" } else { "" };
         let domain = self.settings.domain.as_ref();
         let domain = domain.map_or_else(String::new, |domain| format!("; Domain={domain}"));
+        let partitioned = if self.settings.partitioned {
+            PARTITIONED
+        } else {
+            ""
+        };
         format!(
-            "; Path=/{domain}; HttpOnly{secure}; SameSite={}",
+            "; Path=/{domain}; HttpOnly{secure}; SameSite={}{partitioned}",
             self.settings.same_site.as_str()
         )
     }
@@ -277,6 +287,7 @@ mod tests {
             domain: domain.map(str::to_owned),
             same_site: SameSite::Lax,
             secure,
+            partitioned: false,
         };
         SessionCookies::new(settings, DerivedKeys::new(&[Secret::new(secret.to_owned())]))
     }
@@ -333,6 +344,25 @@ mod tests {
             let clear = cookies.clear().unwrap().to_str().unwrap().to_owned();
             let attributes = |text: &str, age: &str| text.split_once(';').unwrap().1.replace(age, "");
             assert_eq!(attributes(&set, "Max-Age=60"), attributes(&clear, "Max-Age=0"));
+        }
+    }
+
+    #[test]
+    fn sites_that_embed_the_product_get_a_partitioned_cookie() {
+        let settings = CookieSettings {
+            same_site: SameSite::None,
+            partitioned: true,
+            ..cookies(true, None).settings
+        };
+        let keys = DerivedKeys::new(&[Secret::new("a secret that is long enough".to_owned())]);
+        let cookies = SessionCookies::new(settings, keys);
+        let set = cookies.issue(&HeaderMap::new(), &SessionId::parse(ID).unwrap(), 60);
+        for cookie in [set.unwrap(), cookies.clear().unwrap()] {
+            let text = cookie.to_str().unwrap();
+            assert!(
+                text.contains("; Secure; SameSite=None; Partitioned; Max-Age="),
+                "{text}"
+            );
         }
     }
 

@@ -19,6 +19,7 @@ fn bindings_of(mode: DeviceBound) -> DeviceBindings {
         domain: None,
         same_site: SameSite::Lax,
         secure: true,
+        partitioned: false,
     };
     let keys = DerivedKeys::new(&[Secret::new("a secret that is long enough".to_owned())]);
     let bound = DeviceBoundSettings {

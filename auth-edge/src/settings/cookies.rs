@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Zero};
+use url::Url;
 
 use crate::sessions::cookie_rotation::CookieRotation;
 use crate::sessions::cookies::{CookieSettings, SameSite};
@@ -23,6 +24,10 @@ const DEFAULT_DURATION_SECS: u64 = 600;
 const WISE_DURATION_SECS: u64 = 240;
 /// How often the cookie may rotate, in seconds: at least twice the time that a replaced cookie stays valid.
 const ROTATION_SECS: RangeInclusive<u64> = 120..=86_400;
+/// Most origins that may embed the product: their list is part of the head of pages, which has to fit a proxy's buffer.
+const MAX_FRAME_ANCESTORS: usize = 16;
+/// Most bytes of these origins together.
+const MAX_FRAME_ANCESTOR_BYTES: usize = 1_024;
 
 pub(super) fn secrets(reader: &mut Reader) -> Vec<Secret<String>> {
     reader.required_text("EDGE_SECRET");
@@ -55,7 +60,52 @@ pub(crate) fn secrets_are_usable(secrets: &[Secret<String>]) -> bool {
             .all(|secret| secret.expose().chars().count() >= MIN_SECRET_CHARS)
 }
 
-pub(super) fn cookie(reader: &mut Reader, secure: bool) -> CookieSettings {
+/// The origins whose pages may embed the product; empty if none may.
+pub(super) fn frame_ancestors(reader: &mut Reader, secure: bool) -> Vec<String> {
+    const NAME: &str = "EDGE_FRAME_ANCESTORS";
+    let texts = reader.list(NAME);
+    if !texts.is_empty() && !secure {
+        reader.wrong(
+            NAME,
+            "needs an https EDGE_BASE_URL: browsers partition only Secure cookies",
+        );
+    }
+    if texts.len() > MAX_FRAME_ANCESTORS
+        || texts.iter().map(String::len).sum::<usize>() > MAX_FRAME_ANCESTOR_BYTES
+    {
+        reader.wrong(
+            NAME,
+            "must name at most 16 origins of at most 1024 bytes together",
+        );
+    }
+    let mut origins = Vec::new();
+    for text in texts {
+        match exact_origin(&text) {
+            Some(origin) => origins.push(origin),
+            None => reader.wrong(
+                NAME,
+                format!("{text:?} must be an https origin without a path or wildcard, such as https://portal.example.com"),
+            ),
+        }
+    }
+    origins
+}
+
+/// The https origin that this text names, as browsers write it; `None` for anything else. It becomes part of a policy,
+/// so its characters are those of host names and ports.
+fn exact_origin(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok().filter(|url| url.scheme() == "https")?;
+    let origin = url.origin().ascii_serialization();
+    let host = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
+    let is_plain = origin.strip_prefix("https://")?.bytes().all(host);
+    let is_whole = text
+        .strip_suffix('/')
+        .unwrap_or(text)
+        .eq_ignore_ascii_case(&origin);
+    (is_plain && is_whole).then_some(origin)
+}
+
+pub(super) fn cookie(reader: &mut Reader, secure: bool, partitioned: bool) -> CookieSettings {
     let name = reader.required_text("EDGE_COOKIE_NAME");
     let token = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     if name.len() > MAX_COOKIE_NAME || !name.bytes().all(token) {
@@ -81,7 +131,7 @@ pub(super) fn cookie(reader: &mut Reader, secure: bool) -> CookieSettings {
             reader.wrong("EDGE_COOKIE_DOMAIN", "needs an https EDGE_BASE_URL");
         }
     }
-    let same_site = reader.choice(
+    let mut same_site = reader.choice(
         "EDGE_COOKIE_SAME_SITE",
         &[
             ("lax", SameSite::Lax),
@@ -93,11 +143,21 @@ pub(super) fn cookie(reader: &mut Reader, secure: bool) -> CookieSettings {
     if same_site == SameSite::None && !secure {
         reader.wrong("EDGE_COOKIE_SAME_SITE", "none needs an https EDGE_BASE_URL");
     }
+    if partitioned {
+        if same_site != SameSite::None && reader.is_given("EDGE_COOKIE_SAME_SITE") {
+            reader.wrong(
+                "EDGE_COOKIE_SAME_SITE",
+                "must be none with EDGE_FRAME_ANCESTORS: browsers send other cookies to no frame of another site",
+            );
+        }
+        same_site = SameSite::None;
+    }
     CookieSettings {
         name,
         domain,
         same_site,
         secure,
+        partitioned,
     }
 }
 
@@ -138,7 +198,13 @@ pub(super) fn device_bound(reader: &mut Reader, cookie: &CookieSettings) -> Opti
             "require binds a session to one host: remove EDGE_COOKIE_DOMAIN",
         );
     }
-    let can = cookie.secure && cookie.domain.is_none();
+    if mode == DeviceBound::Required && cookie.partitioned {
+        reader.wrong(
+            MODE,
+            "require binds no session of a frame: remove EDGE_FRAME_ANCESTORS",
+        );
+    }
+    let can = cookie.secure && cookie.domain.is_none() && !cookie.partitioned;
     can.then_some(DeviceBoundSettings { mode, duration_secs })
 }
 

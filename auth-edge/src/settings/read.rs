@@ -11,7 +11,7 @@ use provider_settings::checkup::UserinfoReading;
 
 use super::EdgeSettings;
 use super::addresses::{allowed, base_url, post_logout_redirect, provider_logout};
-use super::cookies::{cookie, cookie_rotation, device_bound, secrets};
+use super::cookies::{cookie, cookie_rotation, device_bound, frame_ancestors, secrets};
 use super::paths::is_plain_path;
 use super::upstreams::{BODY_SILENCE, assertions, requests, routes, upstreams};
 use super::{analytics, hosts, look, providers, route_warnings, session_service};
@@ -50,7 +50,8 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
             "needs EDGE_TRUSTED_PROXIES or EDGE_EXT_AUTHZ_LISTEN: only these proxies receive the access token",
         );
     }
-    let cookie = cookie(reader, secure);
+    let frame_ancestors = frame_ancestors(reader, secure);
+    let cookie = cookie(reader, secure, !frame_ancestors.is_empty());
     let device_bound = device_bound(reader, &cookie);
     let aliases = reader.choice("EDGE_ALIASES", &[("none", false), ("oauth2-proxy", true)], false);
     let around_routes = RouteFileContext {
@@ -77,6 +78,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         max_concurrent_requests: requests(),
         body_silence: BODY_SILENCE,
         cookie,
+        frame_ancestors,
         device_bound,
         cookie_rotation: cookie_rotation(reader),
         sign_in: SignInSettings {

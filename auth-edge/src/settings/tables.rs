@@ -112,6 +112,12 @@ pub static COOKIES: Topic = Topic {
             "SameSite attribute of the session cookie. One of: lax, strict, none. none needs https.",
         ),
         setting(
+            "EDGE_FRAME_ANCESTORS",
+            "",
+            "LIST",
+            "Origins of other sites that embed the product in a frame, such as https://portal.example.com. The cookies are then SameSite=None and Partitioned, so each of these sites has its own session. A user signs in in a pop-up window. Needs https. Excludes EDGE_DEVICE_BOUND=require and every other EDGE_COOKIE_SAME_SITE than none. docs/frames.md has an example.",
+        ),
+        setting(
             "EDGE_COOKIE_ROTATION",
             "0",
             "SECONDS",
@@ -121,7 +127,7 @@ pub static COOKIES: Topic = Topic {
             "EDGE_DEVICE_BOUND",
             "offer",
             "MODE",
-            "Binds sessions to a key of the browser's device, so that copied cookies expire. off binds no session. offer binds a session if the browser can, and accepts other browsers. require rejects other browsers. offer:900 and require:900 set the seconds between two proofs of the key: 10 to 3600, by default 600. Needs https and no EDGE_COOKIE_DOMAIN; otherwise offer has no effect.",
+            "Binds sessions to a key of the browser's device, so that copied cookies expire. off binds no session. offer binds a session if the browser can, and accepts other browsers. require rejects other browsers. offer:900 and require:900 set the seconds between two proofs of the key: 10 to 3600, by default 600. Needs https, no EDGE_COOKIE_DOMAIN and no EDGE_FRAME_ANCESTORS; otherwise offer has no effect.",
         ),
     ],
 };

@@ -45,13 +45,19 @@ const ERRORS: [&str; 19] = [
 const OTHER_ERROR: &str = "another";
 
 /// The provider's response.
-#[derive(Debug, Default)]
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(skip_debug)]
 pub(super) struct AuthorizationResponse {
+    #[prost(string, repeated, tag = "1")]
     pub(super) state: Values,
+    #[prost(string, repeated, tag = "2")]
     pub(super) code: Values,
+    #[prost(string, repeated, tag = "3")]
     pub(super) iss: Values,
+    #[prost(string, repeated, tag = "4")]
     pub(super) error: Values,
     /// The user's data in a form; unsigned.
+    #[prost(string, repeated, tag = "5")]
     pub(super) user: Values,
 }
 

@@ -31,10 +31,11 @@ use crate::sessions::{CachedSession, SessionUse};
 use crate::sign_in::SignIn;
 use crate::sign_in::authorization_response::{self, AuthorizationResponse};
 use crate::sign_in::error::SignInError;
+use crate::sign_in::frame;
 use crate::sign_in::pending::reminders::Reminder;
 use crate::sign_in::posted_name;
 use crate::sign_in::redemption::Redemption;
-use crate::sign_in::transaction::Transaction;
+use crate::sign_in::transaction::{SignInPlace, Transaction, is_of_frame};
 use crate::sign_in::{NOT_A_NAVIGATION, destination, device_binding, redirect_with_cookies};
 use crate::values::refusal::{RefusalReason, SignInStep};
 use crate::values::return_to::ReturnTo;
@@ -51,17 +52,20 @@ pub(crate) async fn handle(
         provider: &provider,
         site: sign_in.sites.of(&head.headers),
         head: &head,
+        place: SignInPlace::Window,
     };
     let handled = callback.receive(body).await;
     sign_in.answer(SignInStep::Callback, &head, handled)
 }
 
 /// One request to the callback of a provider.
-struct Callback<'a> {
-    sign_in: &'a Arc<SignIn>,
-    provider: &'a Arc<IdentityProvider>,
-    site: &'a Site,
-    head: &'a Parts,
+pub(super) struct Callback<'a> {
+    pub(super) sign_in: &'a Arc<SignIn>,
+    pub(super) provider: &'a Arc<IdentityProvider>,
+    pub(super) site: &'a Site,
+    pub(super) head: &'a Parts,
+    /// Where the request comes from.
+    pub(super) place: SignInPlace,
 }
 
 impl Callback<'_> {
@@ -77,6 +81,17 @@ impl Callback<'_> {
             Ok(answer) => answer,
             Err(reason) => return Ok(self.answer_lost(reason.into(), None, None).await),
         };
+        if let [state] = answer.state.as_slice()
+            && is_of_frame(&self.sign_in.keys, state)
+        {
+            return frame::hand_over(self, answer);
+        }
+        Ok(self.check(&answer).await)
+    }
+
+    /// Finishes the sign-in that the response belongs to, or rejects the response.
+    pub(super) async fn check(&self, answer: &AuthorizationResponse) -> Response {
+        let headers = &self.head.headers;
         let rejected = |error: SignInError| SignInError {
             provider_error: answer.error_code(),
             ..error
@@ -93,24 +108,24 @@ impl Callback<'_> {
         let transaction = match found {
             Ok(transaction) => transaction,
             Err((reason, return_to)) => {
-                return Ok(self.answer_lost(rejected(reason.into()), state, return_to).await);
+                return self.answer_lost(rejected(reason.into()), state, return_to).await;
             }
         };
         let session = self.sign_in.cookies.read(headers);
         let session = session.or_else(|| transaction.session());
-        let finished = self.finish(&transaction, session.as_ref(), &answer).await;
-        Ok(finished.unwrap_or_else(|error| {
+        let finished = self.finish(&transaction, session.as_ref(), answer).await;
+        finished.unwrap_or_else(|error| {
             let error = rejected(error);
             let unmet = |id| self.sign_in.unmet_after_refusal(id, &transaction, error.reason);
             let unmet_key = session.as_ref().and_then(unmet);
             self.reject(error, state, transaction.return_to.as_ref(), unmet_key)
-        }))
+        })
     }
 
     /// Answers a callback without a pending sign-in of this browser. A browser that is signed in by now goes to its
     /// destination, and nothing is used up. Only callbacks without a pending sign-in count towards the limit. So
     /// other users' callbacks never cause the rejection of a user who returns from the provider.
-    async fn answer_lost(
+    pub(super) async fn answer_lost(
         &self,
         error: SignInError,
         state: Option<&str>,
@@ -143,8 +158,12 @@ impl Callback<'_> {
         }
     }
 
-    /// The next step: a sign-in at the same provider, to the same destination.
+    /// The next step: a sign-in at the same provider, to the same destination. In a frame the destination itself asks
+    /// for the sign-in.
     fn try_again(&self, return_to: Option<&ReturnTo>) -> NextStep {
+        if self.place == SignInPlace::Frame {
+            return NextStep::TryAgain(destination(self.site, return_to).as_str().to_owned());
+        }
         let connection = self.sign_in.providers.connection_of(self.provider.issuer());
         let return_to = return_to.map(ReturnTo::as_str);
         NextStep::TryAgain(self.site.login_url(return_to, connection))

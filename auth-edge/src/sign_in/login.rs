@@ -34,7 +34,7 @@ use crate::sign_in::SignIn;
 use crate::sign_in::error::SignInError;
 use crate::sign_in::login_parameters::LoginParameters;
 use crate::sign_in::pending::reminders::Reminder;
-use crate::sign_in::transaction::Transaction;
+use crate::sign_in::transaction::{SignInPlace, Transaction};
 use crate::sign_in::{NOT_A_NAVIGATION, destination, internal, redirect_with_cookies};
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::refusal::{RefusalReason, SignInStep};
@@ -111,15 +111,41 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
             [],
         ));
     };
-    // The session requires a new authentication. Without one, the next session would require it too.
-    if let Some(session) = &session
+    require_what_session_demands(sign_in, &login, session.as_ref(), &mut wanted).await;
+    begin(sign_in, login, &wanted, SignInPlace::Window, (head, session)).await
+}
+
+/// Begins a sign-in at a click in a frame, where the provider may ask the user. The answer leads to the provider.
+pub(super) async fn begin_in_frame(sign_in: &SignIn, head: &Parts) -> Result<Response, HttpError> {
+    let mut login = match LoginRequest::read(sign_in, head) {
+        Ok(login) => login,
+        Err(reason) => return Ok(sign_in.reject(SignInStep::Login, None, head, reason.into())),
+    };
+    sign_in.admit((&sign_in.login_limit, Limit::Logins), head)?;
+    login.return_to = Some(destination(login.site, login.return_to.as_ref()));
+    let mut wanted = login.collect_parameters(sign_in, head);
+    if wanted.silent() {
+        wanted.allow_interaction();
+    }
+    let session = sign_in.cookies.read(&head.headers);
+    require_what_session_demands(sign_in, &login, session.as_ref(), &mut wanted).await;
+    begin(sign_in, login, &wanted, SignInPlace::Frame, (head, session)).await
+}
+
+/// Requests a new authentication if the session requires one. Without it, the next session would require it too.
+async fn require_what_session_demands(
+    sign_in: &SignIn,
+    login: &LoginRequest<'_>,
+    session: Option<&SessionId>,
+    wanted: &mut LoginParameters,
+) {
+    if let Some(session) = session
         && let Ok(session) = sign_in.sessions.find(session).await
         && let Some(demand) = &session.sign_in_demand
         && login.provider.is_issuer(&session.issuer)
     {
         wanted.require_new_sign_in(demand);
     }
-    begin(sign_in, login, &wanted, (head, session)).await
 }
 
 /// Only a third party's parameters, each once, if they fit. A login accepts no longer ones.
@@ -191,9 +217,8 @@ impl<'a> LoginRequest<'a> {
         self.site.login_url(return_to, self.connection.as_deref())
     }
 
-    /// The login's parameters for the authorization request. `None` if the visitor requests a silent sign-in
-    /// that would loop: the user signed out here, or a recent silent sign-in found no user.
-    fn read_parameters(&self, sign_in: &SignIn, head: &Parts) -> Option<LoginParameters> {
+    /// The parameters that the query, the settings and the route give to the authorization request.
+    fn collect_parameters(&self, sign_in: &SignIn, head: &Parts) -> LoginParameters {
         let mut wanted = LoginParameters::of(
             &self.query,
             &sign_in.settings.login_parameters,
@@ -203,6 +228,13 @@ impl<'a> LoginRequest<'a> {
         wanted.needs_account_prompt = sign_in
             .pending
             .is_reminded(&head.headers, Reminder::Left(&self.provider.id));
+        wanted
+    }
+
+    /// The login's parameters for the authorization request. `None` if the visitor requests a silent sign-in
+    /// that would loop: the user signed out here, or a recent silent sign-in found no user.
+    fn read_parameters(&self, sign_in: &SignIn, head: &Parts) -> Option<LoginParameters> {
+        let mut wanted = self.collect_parameters(sign_in, head);
         let silent = Reminder::Silent(&self.provider.id);
         let is_known_signed_out =
             wanted.needs_account_prompt || sign_in.pending.is_reminded(&head.headers, silent);
@@ -221,11 +253,12 @@ async fn begin(
     sign_in: &SignIn,
     login: LoginRequest<'_>,
     wanted: &LoginParameters,
+    place: SignInPlace,
     (head, session): (&Parts, Option<SessionId>),
 ) -> Result<Response, HttpError> {
     let LoginRequest { site, provider, .. } = login;
     let now_ms = sign_in.clock.now_ms();
-    let begun = Transaction::begin(&sign_in.keys, provider.issuer(), login.return_to, now_ms);
+    let begun = Transaction::begin(&sign_in.keys, provider.issuer(), login.return_to, place, now_ms);
     let mut transaction = begun.map_err(internal)?;
     let configured_max_age = provider.relying_party.settings().configured_max_age();
     let record = &mut transaction.record;

@@ -9,6 +9,7 @@ pub(crate) mod callback;
 mod claim;
 pub(crate) mod device_binding;
 mod error;
+pub(crate) mod frame;
 pub(crate) mod front_channel;
 pub(crate) mod login;
 pub(crate) mod login_parameters;

@@ -33,6 +33,7 @@ pub(crate) struct PendingSignIns {
     prefix: String,
     duration_secs: u64,
     secure: bool,
+    partitioned: bool,
 }
 
 impl PendingSignIns {
@@ -48,12 +49,21 @@ impl PendingSignIns {
             prefix,
             duration_secs,
             secure,
+            partitioned: false,
         }
     }
 
-    /// Posted answers are cross-site POSTs, for which browsers send only `SameSite=None; Secure` cookies.
+    /// The same cookies, one jar for each site that embeds the product if `partitioned`.
+    #[must_use]
+    pub(crate) fn partitioned(self, partitioned: bool) -> Self {
+        Self { partitioned, ..self }
+    }
+
+    /// Posted answers are cross-site POSTs, for which browsers send only `SameSite=None; Secure` cookies. Frames of
+    /// other sites get only such cookies too.
     fn attributes(&self, mode: ResponseMode) -> &'static str {
         match (mode, self.secure) {
+            _ if self.partitioned => "; Path=/; HttpOnly; Secure; SameSite=None; Partitioned",
             (ResponseMode::FormPost, _) => "; Path=/; HttpOnly; Secure; SameSite=None",
             (ResponseMode::Query, true) => "; Path=/; HttpOnly; Secure; SameSite=Lax",
             (ResponseMode::Query, false) => "; Path=/; HttpOnly; SameSite=Lax",
@@ -174,6 +184,7 @@ mod tests {
     use url::Url;
 
     use super::*;
+    use crate::sign_in::transaction::SignInPlace;
     use crate::values::allowed_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
 
     fn base() -> Url {
@@ -194,7 +205,15 @@ mod tests {
     }
 
     fn begin_to(pending: &PendingSignIns, return_to: Option<ReturnTo>, now_ms: u64) -> Transaction {
-        Transaction::begin(&pending.keys, "https://idp.example", return_to, now_ms).unwrap()
+        let keys = &pending.keys;
+        Transaction::begin(
+            keys,
+            "https://idp.example",
+            return_to,
+            SignInPlace::Window,
+            now_ms,
+        )
+        .unwrap()
     }
 
     #[derive(Default)]

@@ -37,8 +37,28 @@ const CLOCK_LEAD_MS: u64 = 60_000;
 const AAD_LABEL: &[u8] = b"vestibule transaction v4";
 /// Separates the AAD of return addresses.
 const HINT_LABEL: &[u8] = b"vestibule return address v1";
+/// The same for return addresses of sign-ins in a frame.
+const FRAME_HINT_LABEL: &[u8] = b"vestibule frame return address v1";
 /// Stands between the random part of a state and its return address; no base64url text contains it.
 const HINT_SEPARATOR: char = '.';
+
+/// Where a sign-in began. The seal of its return address says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SignInPlace {
+    /// In a whole window, which goes to the provider itself.
+    Window,
+    /// In a frame, which waits for the answer that a pop-up window receives.
+    Frame,
+}
+
+impl SignInPlace {
+    fn hint_label(self) -> &'static [u8] {
+        match self {
+            Self::Window => HINT_LABEL,
+            Self::Frame => FRAME_HINT_LABEL,
+        }
+    }
+}
 
 /// The content of the cookie of a pending sign-in.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -95,6 +115,7 @@ impl Transaction {
         keys: &DerivedKeys,
         issuer: &str,
         return_to: Option<ReturnTo>,
+        place: SignInPlace,
         now_ms: u64,
     ) -> Result<Self, NoRandomness> {
         let mut begun = Self::of_record(TransactionRecord {
@@ -107,7 +128,7 @@ impl Transaction {
         if let Some(return_to) = &return_to {
             // Path, query and fragment are enough: the callback arrives at the same origin.
             let path = &return_to.url()[Position::BeforePath..];
-            let hint = keys.seal(&[HINT_LABEL, begun.state.as_bytes()], path.as_bytes())?;
+            let hint = keys.seal(&[place.hint_label(), begun.state.as_bytes()], path.as_bytes())?;
             begun.state.push(HINT_SEPARATOR);
             begun.state.push_str(&hint);
         }
@@ -190,10 +211,20 @@ fn split_state(state: &str) -> (&str, Option<&str>) {
 /// The return address in a state, validated again; `None` if it was not sealed here for this state. Without
 /// its transaction it is only a hint, since the seal binds it to nothing but the state.
 pub(super) fn open_return_to(keys: &DerivedKeys, base: &Url, state: &str) -> Option<ReturnTo> {
-    let (random, hint) = split_state(state);
-    let path = keys.open(&[HINT_LABEL, random.as_bytes()], hint?)?;
+    let path =
+        open_hint(keys, state, SignInPlace::Window).or_else(|| open_hint(keys, state, SignInPlace::Frame))?;
     let origin = base.origin().ascii_serialization();
     ReturnTo::parse(base, &format!("{origin}{}", std::str::from_utf8(&path).ok()?))
+}
+
+/// Whether this is the state of a sign-in that began in a frame.
+pub(super) fn is_of_frame(keys: &DerivedKeys, state: &str) -> bool {
+    open_hint(keys, state, SignInPlace::Frame).is_some()
+}
+
+fn open_hint(keys: &DerivedKeys, state: &str, place: SignInPlace) -> Option<Vec<u8>> {
+    let (random, hint) = split_state(state);
+    keys.open(&[place.hint_label(), random.as_bytes()], hint?)
 }
 
 fn hash_of_issuer(issuer: &str) -> Vec<u8> {
@@ -227,7 +258,14 @@ mod tests {
 
     fn begin_to(return_to: Option<&str>, now_ms: u64) -> Transaction {
         let return_to = return_to.map(|path| ReturnTo::parse(&base(), path).unwrap());
-        Transaction::begin(&keys(), "https://idp.example", return_to, now_ms).unwrap()
+        Transaction::begin(
+            &keys(),
+            "https://idp.example",
+            return_to,
+            SignInPlace::Window,
+            now_ms,
+        )
+        .unwrap()
     }
 
     fn base() -> Url {
@@ -284,6 +322,18 @@ mod tests {
         assert!(open_return_to(&others, &base(), &sent.state).is_none());
         let opened = open_return_to(&keys(), &base(), &sent.state).unwrap();
         assert_eq!(opened.as_str(), "https://app.example//evil.example");
+    }
+
+    #[test]
+    fn only_the_state_of_a_sign_in_in_a_frame_is_one() {
+        let to = || ReturnTo::parse(&base(), "/a");
+        let begin = |place| Transaction::begin(&keys(), "https://idp.example", to(), place, 0).unwrap();
+        let (window, frame) = (begin(SignInPlace::Window), begin(SignInPlace::Frame));
+        assert!(is_of_frame(&keys(), &frame.state) && !is_of_frame(&keys(), &window.state));
+        let (random, _) = window.state.split_once('.').unwrap();
+        let (_, hint) = frame.state.split_once('.').unwrap();
+        assert!(!is_of_frame(&keys(), &format!("{random}.{hint}")));
+        assert_eq!(open_return_to(&keys(), &base(), &frame.state), to());
     }
 
     // conformance: B-069

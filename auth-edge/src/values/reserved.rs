@@ -53,6 +53,12 @@ pub(crate) const DEVICE_REGISTER_PATH: &str = "/api/auth/device/register";
 /// The route that verifies proofs of that key.
 pub(crate) const DEVICE_REFRESH_PATH: &str = "/api/auth/device/refresh";
 
+/// Where the page in a frame begins a sign-in.
+pub(crate) const FRAME_LOGIN_PATH: &str = "/api/auth/frame/login";
+
+/// Where the page in a frame finishes a sign-in with the answer that the pop-up window received.
+pub(crate) const FRAME_CALLBACK_PATH: &str = "/api/auth/frame/callback";
+
 /// The access token, if enabled.
 pub(crate) const ACCESS_TOKEN_PATH: &str = "/api/auth/access-token";
 
@@ -75,7 +81,7 @@ const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
 pub(crate) const ANALYTICS_PREFIX: &str = "/ingest";
 
 /// Routes that no setting moves.
-const FIXED: [&str; 16] = [
+const FIXED: [&str; 18] = [
     LOGO_PATH,
     BASE_PATH,
     CALLBACK_PATH,
@@ -88,6 +94,8 @@ const FIXED: [&str; 16] = [
     DEVICE_PATH,
     DEVICE_REGISTER_PATH,
     DEVICE_REFRESH_PATH,
+    FRAME_LOGIN_PATH,
+    FRAME_CALLBACK_PATH,
     BACK_CHANNEL_PATH,
     EVENTS_PATH,
     FRONT_CHANNEL_PATH,

@@ -31,6 +31,7 @@ mod folder_links;
 mod folder_ranges;
 mod foreign_cookies;
 mod forward_auth;
+mod frames;
 mod framing;
 mod gateway;
 mod grpc_web;

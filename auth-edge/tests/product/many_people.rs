@@ -33,6 +33,7 @@ async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
         secure: false,
         domain: None,
         same_site: SameSite::Lax,
+        partitioned: false,
     };
     let cookies = SessionCookies::new(settings, DerivedKeys::new(&[Secret::new(SECRET.to_owned())]));
     let mut people = Vec::new();

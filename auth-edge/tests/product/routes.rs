@@ -130,6 +130,7 @@ async fn a_session_made_under_an_older_secret_still_counts() {
         name: "session".to_owned(),
         domain: None,
         same_site: auth_edge::sessions::cookies::SameSite::Lax,
+        partitioned: false,
         secure: false,
     };
     let cookies = auth_edge::sessions::cookies::SessionCookies::new(settings, keys);

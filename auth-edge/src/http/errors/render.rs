@@ -24,7 +24,7 @@ pub(crate) fn render(
         return Response::from_parts(bare, body);
     };
     let step = bare.extensions.get::<NextStep>();
-    let in_frame = matches!(step, Some(NextStep::SignInOutOfFrame(_)));
+    let in_frame = step.is_some_and(NextStep::is_in_frame);
     let mut response = match (failure, page) {
         (HttpError::NotAuthenticated, page) if !in_frame || page.is_none() => unauthorized(),
         (HttpError::NotSent(_), None) => unauthorized(),
@@ -62,7 +62,7 @@ fn as_page(
     let id = Some(request_id);
     let mut title = failure.title();
     let words = match failure {
-        _ if matches!(next, NextStep::SignInOutOfFrame(_)) => {
+        _ if next.is_in_frame() => {
             title = "Sign in first";
             "Sign in to see this content.".to_owned()
         }

@@ -16,7 +16,8 @@ use super::language::Language;
 pub(super) const STYLE: &str = include_str!("page.css");
 
 impl Pages {
-    /// A page whose forms lead to `form_action` (a value of that directive) and whose only script is `script`.
+    /// A page whose forms lead to `form_action` (a value of that directive; further ones may follow) and whose only
+    /// script is `script`.
     /// The caller escapes foreign values in `main`.
     pub(crate) fn page(
         &self,

@@ -285,6 +285,47 @@ fn what_needs_https_is_refused_without_it() {
 }
 
 #[test]
+fn sites_that_embed_the_product_are_exact_origins_and_get_partitioned_cookies() {
+    let embedded = |value: &'static str| result(&[("EDGE_FRAME_ANCESTORS", value)]);
+    let (settings, _) = embedded("https://portal.example,https://Teams.example:8443/").unwrap();
+    assert_eq!(
+        settings.frame_ancestors,
+        ["https://portal.example", "https://teams.example:8443"]
+    );
+    assert_eq!(
+        (settings.cookie.partitioned, settings.cookie.same_site),
+        (true, SameSite::None)
+    );
+    assert!(settings.device_bound.is_none());
+    for wrong in [
+        "http://portal.example",
+        "https://portal.example/a",
+        "https://portal.example?a",
+        "https://user@portal.example",
+        "https://*.example",
+        "https://portal.example;sandbox",
+        "portal.example",
+        "'self'",
+        "*",
+        "https:",
+    ] {
+        assert!(embedded(wrong).is_err(), "{wrong}");
+    }
+    let portal = ("EDGE_FRAME_ANCESTORS", "https://portal.example");
+    for excluded in [
+        ("EDGE_COOKIE_SAME_SITE", "lax"),
+        ("EDGE_COOKIE_SAME_SITE", "strict"),
+        ("EDGE_DEVICE_BOUND", "require"),
+        ("EDGE_BASE_URL", "http://localhost:3000"),
+    ] {
+        assert!(result(&[portal, excluded]).is_err(), "{excluded:?}");
+    }
+    assert!(result(&[portal, ("EDGE_COOKIE_SAME_SITE", "none")]).is_ok());
+    let many = vec!["https://portal.example"; 17].join(",");
+    assert!(result(&[("EDGE_FRAME_ANCESTORS", &many)]).is_err());
+}
+
+#[test]
 fn a_short_secret_and_plain_http_are_warned_about() {
     assert_eq!(result(&[("EDGE_SECRET", "12345678")]).unwrap().1, 1);
     assert_eq!(result(&[("EDGE_BASE_URL", "http://app.example")]).unwrap().1, 1);

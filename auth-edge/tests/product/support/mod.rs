@@ -322,6 +322,7 @@ impl Stack {
             secure: false,
             domain: None,
             same_site: SameSite::Lax,
+            partitioned: false,
         };
         let cookies = SessionCookies::new(settings, DerivedKeys::new(&[Secret::new(SECRET.to_owned())]));
         let line = cookies
