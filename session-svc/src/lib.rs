@@ -21,5 +21,6 @@ pub mod settings;
 pub mod start;
 pub mod store;
 mod store_condition;
+mod transit;
 pub mod transmitter;
 pub mod vault;

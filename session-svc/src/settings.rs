@@ -4,6 +4,7 @@
 
 mod kept;
 pub mod signals;
+pub mod transit;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use crate::refresh;
 use crate::session::Lifetime;
 use crate::sessions::{SESSION_BYTES_MAX, SessionLimits, WATCH_HEARTBEAT};
 use crate::store::url::StoreSettings;
+use crate::transit::TransitSettings;
 use crate::transmitter::Receivers;
 
 pub(crate) use self::kept::store_and_keys;
@@ -50,6 +52,7 @@ pub static SERVICE: Service = Service {
         &PROCESS,
         &provider_settings::TOPIC,
         &STORE,
+        &transit::TOPIC,
         &DURATIONS,
         &LIMITS,
         &signals::TOPIC,
@@ -116,7 +119,7 @@ pub static STORE: Topic = Topic {
             default: "",
             value: "LIST",
             secret: true,
-            help: "Keys that encrypt sessions, each 32 bytes in hex or base64. Required unless the store is memory:. The first encrypts, all decrypt. To change it, append the new key on every replica, then move it to the front. Remove the old one after SESSION_ABSOLUTE_DURATION.",
+            help: "Keys that encrypt sessions, each 32 bytes in hex or base64, or wrapped by Vault (vault:v1:…). Required unless the store is memory:. The first encrypts, all decrypt. To change it, append the new key on every replica, then move it to the front. Remove the old one after SESSION_ABSOLUTE_DURATION.",
         },
     ],
 };
@@ -191,6 +194,8 @@ pub struct Settings {
     pub keys: Vec<Secret<String>>,
     /// The file that contains the keys, to follow its changes.
     pub(crate) keys_file: Option<PathBuf>,
+    /// Where wrapped keys are unwrapped.
+    pub(crate) transit: Option<TransitSettings>,
     /// How long sessions live.
     pub lifetime: Lifetime,
     /// Limits of the use cases.
@@ -214,6 +219,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     let tls = listener_tls(reader, listen);
     let callers = callers(reader);
     let (store, keys, keys_file) = store_and_keys(reader);
+    let transit = transit::read(reader, &keys);
     kept::check_files(reader, &store);
     let store_file = reader.secret_file("SESSION_STORE");
     let proxy = providers
@@ -232,6 +238,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         store_file,
         keys,
         keys_file,
+        transit,
         lifetime: lifetime(reader),
         limits: SessionLimits {
             revalidate_ms: reader.secs("SESSION_REVALIDATE_SECS", Zero::Allowed) * SECOND_MS,

@@ -79,6 +79,60 @@ fn a_store_that_outlives_the_process_needs_a_key() {
 }
 
 #[test]
+fn a_wrapped_key_needs_vault_and_a_token() {
+    const WRAPPED: (&str, &str) = ("SESSION_ENCRYPTION_KEY", "vault:v1:c2VhbGVk");
+    const ADDRESS: (&str, &str) = ("SESSION_VAULT_ADDR", "https://vault.example:8200");
+    const TOKEN: (&str, &str) = ("SESSION_VAULT_TOKEN_FILE", "/nowhere/token");
+    assert_eq!(mistakes(&[WRAPPED]), ["SESSION_VAULT_ADDR"]);
+    assert_eq!(mistakes(&[WRAPPED, ADDRESS]), ["SESSION_VAULT_TOKEN_FILE"]);
+    assert_eq!(mistakes(&[TOKEN]), ["SESSION_VAULT_TOKEN_FILE"]);
+    // The agent may write the token later.
+    let read = |more: &[(&str, &str)]| settings(&[&[WRAPPED, ADDRESS, TOKEN], more].concat());
+    let transit = |more| read(more).unwrap().transit.unwrap();
+    let found = transit(&[]);
+    assert_eq!(
+        (found.mount.as_str(), found.key.as_str()),
+        ("transit", "vestibule")
+    );
+    let found = transit(&[("SESSION_VAULT_KEY", "admin/team/crypt/sessions")]);
+    assert_eq!(
+        (found.mount.as_str(), found.key.as_str()),
+        ("admin/team/crypt", "sessions")
+    );
+    assert_eq!(transit(&[("SESSION_VAULT_KEY", "sessions")]).mount, "transit");
+    let login = transit(&[("SESSION_VAULT_LOGIN", "admin/auth/kubernetes/session-svc")])
+        .login
+        .unwrap();
+    assert_eq!(
+        (login.path.as_str(), login.role.as_str()),
+        ("admin/auth/kubernetes", "session-svc")
+    );
+    for (name, value) in [
+        ("SESSION_VAULT_KEY", "transit/"),
+        ("SESSION_VAULT_KEY", "../sys/seal"),
+        ("SESSION_VAULT_LOGIN", "kubernetes/session-svc"),
+        ("SESSION_VAULT_LOGIN", "auth/session-svc"),
+        ("SESSION_VAULT_LOGIN", "session-svc"),
+        ("SESSION_VAULT_CA_FILE", "/nowhere/ca.pem"),
+    ] {
+        let wrong = read(&[(name, value)]).unwrap_err();
+        assert_eq!(wrong.mistakes[0].name, name, "{value}");
+    }
+    for address in [
+        "http://vault.example:8200",
+        "https://user:hunter2@vault.example",
+        "https://vault.example/?namespace=admin",
+    ] {
+        assert_eq!(
+            mistakes(&[WRAPPED, ("SESSION_VAULT_ADDR", address), TOKEN]),
+            ["SESSION_VAULT_ADDR"],
+            "{address}"
+        );
+    }
+    assert!(settings(&[WRAPPED, ("SESSION_VAULT_ADDR", "http://127.0.0.1:8200"), TOKEN]).is_ok());
+}
+
+#[test]
 fn plaintext_off_loopback_has_to_be_asked_for() {
     let listen = ("SESSION_LISTEN", "0.0.0.0:50051");
     assert_eq!(mistakes(&[listen]), ["SESSION_LISTEN"]);

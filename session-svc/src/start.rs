@@ -1,17 +1,18 @@
 //! Starts the service from its settings, serves, and drains.
 //!
-//! Invariant: the start waits neither for the provider nor for a shared store, so it succeeds while they are down.
+//! Invariant: the start waits neither for the provider nor for a shared store, so it succeeds while they are down. It
+//! waits for Vault if a key is wrapped: without its keys the service can do nothing, so no port opens before.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::clock::Clock;
 use chassis::files::POLL_INTERVAL;
 use chassis::memory;
 use chassis::metrics::LimitHits;
 use chassis::random::NoRandomness;
+use chassis::readiness::Weight;
 use chassis::runtime::Runtime;
-use chassis::secret::{Reloading, split_list};
+use chassis::secret::Reloading;
 use chassis::serve::{self, BindError, ListenerRole, MemoryShare, Stopping};
 use chassis::tls::{CertificateMetrics, ServerTls, TlsError};
 use oidc::{BuildError, RelyingParty};
@@ -32,8 +33,9 @@ use crate::sessions::{SessionLimits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, KeyValueStore, MeasuredStore, OpenError};
 use crate::store_condition::StoreCondition;
+use crate::transit::{KeyLoader, KeysError};
 use crate::transmitter::{self, Outbox, Receivers};
-use crate::vault::{KeyRing, MalformedKey, UnknownKeys, Vault};
+use crate::vault::{KeyRing, UnknownKeys, Vault};
 
 /// How long writes and refreshes may continue after the stop signal, even without their callers. It is below
 /// the process's own limit, which is below the 30 s that Kubernetes grants by default.
@@ -72,7 +74,7 @@ pub enum StartError {
     Store(#[from] OpenError),
     /// The keys.
     #[error("SESSION_ENCRYPTION_KEY cannot be used")]
-    Keys(#[from] MalformedKey),
+    Keys(#[from] KeysError),
     /// Randomness for a key is missing.
     #[error(transparent)]
     Random(#[from] NoRandomness),
@@ -146,9 +148,11 @@ impl From<TcpListener> for Entrance {
 /// # Errors
 /// The reason why it cannot start.
 pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError> {
-    let certificates = CertificateMetrics::new(&runtime.metrics)?;
+    let Some(keys) = keys(&settings, &runtime).await? else {
+        return Ok(());
+    };
     let listener = serve::bind(settings.listen, "SESSION_LISTEN").await?;
-    run_at(listener.into(), settings, certificates, runtime).await
+    run_at(listener.into(), settings, keys, runtime).await
 }
 
 /// Runs the service for callers within this process, until the runtime shuts down. Sends what they connect with.
@@ -160,16 +164,19 @@ pub async fn run_in_memory(
     runtime: Runtime,
     connect: oneshot::Sender<ConnectInMemory>,
 ) -> Result<(), StartError> {
-    let certificates = CertificateMetrics::new(&runtime.metrics)?;
-    run_at(Entrance::InMemory(connect), settings, certificates, runtime).await
+    match keys(&settings, &runtime).await? {
+        Some(keys) => run_at(Entrance::InMemory(connect), settings, keys, runtime).await,
+        None => Ok(()),
+    }
 }
 
 async fn run_at(
     entrance: Entrance,
     mut settings: Settings,
-    certificates: CertificateMetrics,
+    keys: Reloading<KeyRing>,
     runtime: Runtime,
 ) -> Result<(), StartError> {
+    let certificates = CertificateMetrics::new(&runtime.metrics)?;
     let tls = match settings.tls.clone() {
         Some(files) => {
             let tls = ServerTls::load(&files)?.measured(&certificates);
@@ -195,7 +202,7 @@ async fn run_at(
     .await?;
     let parts = ServiceParts {
         store,
-        keys: keys(&settings, Arc::clone(&runtime.clock))?,
+        keys,
         provider,
         lifetime: settings.lifetime,
         limits: settings.limits,
@@ -349,17 +356,20 @@ fn listener_limits(hits: LimitHits) -> serve::Limits {
     }
 }
 
-fn keys(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Reloading<KeyRing>, StartError> {
+/// The keys, which follow their file. Waits while Vault is away; `None` if the service is stopped meanwhile.
+async fn keys(settings: &Settings, runtime: &Runtime) -> Result<Option<Reloading<KeyRing>>, StartError> {
     if settings.keys.is_empty() {
-        return Ok(Reloading::new(KeyRing::random()?));
+        return Ok(Some(Reloading::new(KeyRing::random()?)));
     }
-    let keys = Reloading::new(KeyRing::parse(&settings.keys)?);
+    let condition = settings.transit.is_some();
+    let condition = condition.then(|| runtime.readiness.condition("vault", Weight::Once));
+    let mut loader = KeyLoader::new(settings.transit.clone(), condition);
+    let keys = tokio::select! {
+        keys = loader.wait_for(&settings.keys) => Reloading::new(keys?),
+        () = runtime.shutdown.cancelled() => return Ok(None),
+    };
     if let Some(path) = &settings.keys_file {
-        let before = keys.clone();
-        keys.follow(POLL_INTERVAL, "SESSION_ENCRYPTION_KEY_FILE", path, move |text| {
-            let new = KeyRing::parse(&split_list(text))?;
-            Ok::<_, MalformedKey>(before.load().replaced_by(new, clock.monotonic_ms()))
-        });
+        loader.follow(keys.clone(), POLL_INTERVAL, path, Arc::clone(&runtime.clock));
     }
-    Ok(keys)
+    Ok(Some(keys))
 }

@@ -3,7 +3,7 @@
 use auth_edge::settings::{ADDRESSES, ANALYTICS, COOKIES, EdgeSettings, GATEWAY, PAGES, SIGN_IN, SIGN_OUT};
 use chassis::process_topic;
 use chassis::settings::{Reader, Service, Setting, Topic, setting};
-use session_svc::settings::{DURATIONS, LIMITS, STORE, Settings as SessionSettings, signals};
+use session_svc::settings::{DURATIONS, LIMITS, STORE, Settings as SessionSettings, signals, transit};
 
 /// The program and all its settings.
 pub(crate) static SERVICE: Service = Service {
@@ -34,6 +34,7 @@ pub(crate) static SERVICE: Service = Service {
         &PAGES,
         &GATEWAY,
         &STORE,
+        &transit::TOPIC,
         &DURATIONS,
         &LIMITS,
         &signals::TOPIC,

@@ -42,6 +42,8 @@ pub(crate) async fn run(settings: Settings, runtime: Runtime) -> Result<(), Star
     let connect = tokio::select! {
         Ok(connect) = connect => connect,
         ended = &mut sessions => return Ok(ended?),
+        // The session service may still wait for Vault.
+        () = runtime.shutdown.cancelled() => return Ok(()),
     };
     let mut edge = settings.edge;
     edge.session_service.in_memory = Some(connect);

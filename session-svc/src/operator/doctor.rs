@@ -6,12 +6,13 @@
 //! - Every wait is bounded. A timeout is a finding.
 
 use chassis::clock::{Clock as _, SystemClock};
-use chassis::findings::{Finding, Report, Section};
+use chassis::findings::{Finding, Report, Section, chain};
 use chassis::tool::ReportTool;
 use provider_settings::checkup;
 
 use super::store::{self, StoreAccess};
 use crate::settings::{self, Settings};
+use crate::transit::{self, KeyLoader};
 
 /// The command.
 pub(super) static DOCTOR: ReportTool<Settings> = ReportTool {
@@ -39,11 +40,34 @@ async fn examine(settings: &Settings) -> Report {
         may_be_served: true,
     };
     sections.push(store::examine(&access).await);
+    if let Some(transit) = &settings.transit {
+        sections.push(Section {
+            title: format!("Vault {}", transit.address),
+            checks: vec![("vault", unwrapping(settings).await)],
+        });
+    }
     sections.push(Section {
         title: format!("Who may call, at {}", settings.listen),
         checks: vec![("transport", transport(settings)), ("callers", callers(settings))],
     });
     Report { sections }
+}
+
+/// Unwraps the keys as a start does, once.
+async fn unwrapping(settings: &Settings) -> Finding {
+    if !transit::is_any_wrapped(&settings.keys) {
+        return Finding::information("no key of SESSION_ENCRYPTION_KEY is wrapped");
+    }
+    let loaded = KeyLoader::new(settings.transit.clone(), None)
+        .load(&settings.keys)
+        .await;
+    match loaded {
+        Ok(_) => Finding::fits("unwraps the keys of SESSION_ENCRYPTION_KEY"),
+        Err(error) => Finding::problem(
+            chain(&error),
+            "SESSION_VAULT_ADDR: see docs/vault.md; until it works, no session service can start",
+        ),
+    }
 }
 
 fn transport(settings: &Settings) -> Finding {

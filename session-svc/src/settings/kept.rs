@@ -9,7 +9,7 @@ use chassis::tls;
 
 use crate::store;
 use crate::store::url::{StoreSettings, TlsSettings};
-use crate::vault::KeyRing;
+use crate::vault::parse_list;
 
 const STORE: &str = "SESSION_STORE";
 
@@ -33,7 +33,7 @@ pub(crate) fn store_and_keys(
         );
     }
     if !keys.is_empty()
-        && let Err(error) = KeyRing::parse(&keys)
+        && let Err(error) = parse_list(&keys)
     {
         reader.wrong("SESSION_ENCRYPTION_KEY", error.to_string());
     }

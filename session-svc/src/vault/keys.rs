@@ -38,9 +38,49 @@ pub enum MalformedKey {
     /// There are more than [`MAX_KEYS`].
     #[error("more than {MAX_KEYS} keys are given")]
     TooMany,
-    /// This member, counted from 1, is not 32 bytes in hex or base64.
-    #[error("key {0} is not 32 bytes in hex (64 digits) or base64 (44 characters)")]
+    /// This member, counted from 1, is not 32 bytes in hex or base64, and not wrapped either.
+    #[error(
+        "key {0} is neither 32 bytes in hex (64 digits) or base64 (44 characters), nor wrapped (vault:v1:…)"
+    )]
     Member(usize),
+}
+
+/// A member of the list of keys.
+pub(crate) enum ListedKey {
+    /// The key itself.
+    Clear(Secret<[u8; KEY_BYTES]>),
+    /// A ciphertext of Vault's transit engine, which contains the key.
+    Wrapped(Secret<String>),
+}
+
+/// Reads the members of a list of keys: hex, base64, or wrapped (`vault:v1:…`).
+///
+/// # Errors
+/// The list has no usable length, or a member has another form.
+pub(crate) fn parse_list(texts: &[Secret<String>]) -> Result<Vec<ListedKey>, MalformedKey> {
+    if texts.is_empty() {
+        return Err(MalformedKey::None);
+    }
+    if texts.len() > MAX_KEYS {
+        return Err(MalformedKey::TooMany);
+    }
+    let keys = texts.iter().enumerate().map(|(at, text)| {
+        if is_wrapped(text.expose()) {
+            return Ok(ListedKey::Wrapped(text.clone()));
+        }
+        let key = decode(text.expose()).ok_or(MalformedKey::Member(at + 1))?;
+        Ok(ListedKey::Clear(Secret::new(key)))
+    });
+    keys.collect()
+}
+
+/// Whether the text has the form of Vault's ciphertexts: `vault:v`, the version of the transit key, `:`, base64.
+fn is_wrapped(text: &str) -> bool {
+    let version = text.strip_prefix("vault:v").and_then(|rest| rest.split_once(':'));
+    version.is_some_and(|(version, sealed)| {
+        let is_number = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && STANDARD.decode(sealed).is_ok_and(|sealed| !sealed.is_empty())
+    })
 }
 
 struct RingKey {
@@ -52,22 +92,21 @@ struct RingKey {
 pub struct KeyRing(Ring<RingKey>);
 
 impl KeyRing {
-    /// Reads keys in hex or base64.
+    /// Reads keys in hex or base64, none of them wrapped.
     pub fn parse(texts: &[Secret<String>]) -> Result<Self, MalformedKey> {
-        if texts.is_empty() {
-            return Err(MalformedKey::None);
-        }
-        if texts.len() > MAX_KEYS {
-            return Err(MalformedKey::TooMany);
-        }
-        let keys = texts.iter().enumerate();
-        let keys = keys.map(|(at, text)| {
-            decode(text.expose())
-                .map(|key| RingKey::new(&key))
-                .ok_or(MalformedKey::Member(at + 1))
+        let keys = parse_list(texts)?.into_iter().enumerate();
+        let keys = keys.map(|(at, key)| match key {
+            ListedKey::Clear(key) => Ok(key),
+            ListedKey::Wrapped(_) => Err(MalformedKey::Member(at + 1)),
         });
-        let keys = keys.collect::<Result<Vec<_>, _>>()?;
-        Ok(Self(Ring::at_start(keys)))
+        Ok(Self::of(keys.collect::<Result<Vec<_>, _>>()?))
+    }
+
+    /// A ring of these keys, in their order.
+    pub(crate) fn of(keys: impl IntoIterator<Item = Secret<[u8; KEY_BYTES]>>) -> Self {
+        Self(Ring::at_start(
+            keys.into_iter().map(|key| RingKey::new(key.expose())),
+        ))
     }
 
     /// A ring of one random key, for a store in memory.
@@ -182,6 +221,23 @@ mod tests {
         assert_eq!(ring(&[]).unwrap_err(), MalformedKey::None);
         assert_eq!(ring(&vec![good.as_str(); 17]).unwrap_err(), MalformedKey::TooMany);
         assert!(ring(&vec![good.as_str(); 16]).is_ok());
+    }
+
+    #[test]
+    fn a_wrapped_key_has_the_form_of_vaults_ciphertexts() {
+        let sealed = STANDARD.encode([7; 60]);
+        for (text, wrapped) in [
+            (format!("vault:v1:{sealed}"), true),
+            (format!("vault:v12:{sealed}"), true),
+            (format!("vault:{sealed}"), false),
+            (format!("vault:v:{sealed}"), false),
+            (format!("vault:vx:{sealed}"), false),
+            ("vault:v1:".to_owned(), false),
+            ("vault:v1:not base64".to_owned(), false),
+            (sealed, false),
+        ] {
+            assert_eq!(is_wrapped(&text), wrapped, "{text}");
+        }
     }
 
     #[test]

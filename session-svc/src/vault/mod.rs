@@ -32,7 +32,7 @@ use chassis::secret::Reloading;
 pub(crate) use error::KEY_ID_BYTES;
 pub use error::{KeyId, SealError};
 pub use keys::KeyRing;
-pub(crate) use keys::MalformedKey;
+pub(crate) use keys::{KEY_BYTES, ListedKey, MalformedKey, parse_list};
 pub(crate) use unknown_keys::UnknownKeys;
 
 use crate::session::change::SessionChange;
