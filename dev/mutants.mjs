@@ -19,6 +19,7 @@ const PACKAGES = {
   'auth-edge': { folder: 'auth-edge', targets: ['--lib', '--test', 'product'] },
   'session-svc': { folder: 'session-svc', targets: ['--lib', '--test', 'service'] },
   oidc: { folder: 'crates/oidc', targets: ['--lib', '--test', 'relying_party'] },
+  ssf: { folder: 'crates/ssf', targets: ['--lib'] },
   chassis: { folder: 'crates/chassis', targets: ['--lib'] },
 };
 

@@ -95,6 +95,7 @@ impl App {
             back_channel_limit: limit(BACK_CHANNEL_PER_MINUTE),
             refused_events_limit: limit(REFUSED_PER_MINUTE),
             events_off_until_ms: Arc::default(),
+            revocations_off_until_ms: Arc::default(),
             records,
             front_channel_limit: limit(settings.rate_limit_login),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),

@@ -33,7 +33,7 @@ use crate::sign_in::{
 use crate::values::reserved::{
     ACCESS_TOKEN_PATH, BACK_CHANNEL_PATH, BASE_PATH, CHECK_PATH, DEVICE_PATH, DEVICE_REFRESH_PATH,
     DEVICE_REGISTER_PATH, EVENTS_PATH, FORM_PATH, FRAME_CALLBACK_PATH, FRAME_LOGIN_PATH, FRONT_CHANNEL_PATH,
-    LOGO_PATH, LOGOUT_PATH, ME_PATH, RESOURCE_METADATA_PATH, STATUS_PATH, UNAUTHORIZED_PATH,
+    LOGO_PATH, LOGOUT_PATH, ME_PATH, RESOURCE_METADATA_PATH, REVOCATION_PATH, STATUS_PATH, UNAUTHORIZED_PATH,
 };
 
 /// The edge as a router.
@@ -74,6 +74,7 @@ pub fn router(app: App) -> Router {
         .route(FRAME_CALLBACK_PATH, if_on(is_embedded, only(POST, frame::finish)))
         .route(BACK_CHANNEL_PATH, only(POST, back_channel::handle))
         .route(EVENTS_PATH, only(POST, security_events::receive))
+        .route(REVOCATION_PATH, only(POST, security_events::revoke))
         .route(
             FRONT_CHANNEL_PATH,
             if_on(
@@ -186,6 +187,7 @@ mod tests {
             FRAME_CALLBACK_PATH,
             BACK_CHANNEL_PATH,
             EVENTS_PATH,
+            REVOCATION_PATH,
             FRONT_CHANNEL_PATH,
             CHECK_PATH,
             BASE_PATH,

@@ -41,8 +41,8 @@ pub enum SessionsError {
         /// The bound, in bytes.
         limit: usize,
     },
-    /// No transmitter of security events is configured.
-    #[error("the service accepts no security events: set SESSION_SIGNALS")]
+    /// No transmitter of security events, or of revocation requests, is configured.
+    #[error("no transmitter may send this: see SESSION_SIGNALS")]
     ListensToNobody,
     /// The store failed.
     #[error(transparent)]

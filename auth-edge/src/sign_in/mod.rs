@@ -112,10 +112,12 @@ pub(crate) struct SignIn {
     pub(crate) callback_limit: Arc<RateLimiter>,
     /// Back-channel logouts per address.
     pub(crate) back_channel_limit: Arc<RateLimiter>,
-    /// Rejected security events per address.
+    /// Rejected security events and revocation requests per address.
     pub(crate) refused_events_limit: Arc<RateLimiter>,
     /// Until this monotonic time the edge assumes that the session service receives no security events.
     pub(crate) events_off_until_ms: Arc<AtomicU64>,
+    /// The same for Global Token Revocation requests.
+    pub(crate) revocations_off_until_ms: Arc<AtomicU64>,
     /// Audit records that clients can repeat.
     pub(crate) records: Arc<RepeatedRecords>,
     /// Front-channel logouts per address.

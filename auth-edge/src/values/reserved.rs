@@ -68,6 +68,9 @@ pub(crate) const BACK_CHANNEL_PATH: &str = "/api/auth/backchannel-logout";
 /// The receiver of security events (RFC 8935).
 pub(crate) const EVENTS_PATH: &str = "/api/auth/events";
 
+/// The receiver of Global Token Revocation requests.
+pub(crate) const REVOCATION_PATH: &str = "/api/auth/global-token-revocation";
+
 /// The provider's sign-out of this browser (OpenID Connect Front-Channel Logout 1.0).
 pub(crate) const FRONT_CHANNEL_PATH: &str = "/api/auth/frontchannel-logout";
 
@@ -81,7 +84,7 @@ const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
 pub(crate) const ANALYTICS_PREFIX: &str = "/ingest";
 
 /// Routes that no setting moves.
-const FIXED: [&str; 18] = [
+const FIXED: [&str; 19] = [
     LOGO_PATH,
     BASE_PATH,
     CALLBACK_PATH,
@@ -98,6 +101,7 @@ const FIXED: [&str; 18] = [
     FRAME_CALLBACK_PATH,
     BACK_CHANNEL_PATH,
     EVENTS_PATH,
+    REVOCATION_PATH,
     FRONT_CHANNEL_PATH,
     CHECK_PATH,
 ];

@@ -34,6 +34,7 @@ mod forward_auth;
 mod frames;
 mod framing;
 mod gateway;
+mod global_token_revocation;
 mod grpc_web;
 mod hosts;
 mod idle;

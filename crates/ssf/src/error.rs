@@ -36,6 +36,8 @@ pub enum ErrorCode {
     InvalidAudience,
     /// The sender did not authenticate to the endpoint.
     AuthenticationFailed,
+    /// The sender may not ask for this.
+    AccessDenied,
 }
 
 impl ErrorCode {
@@ -48,6 +50,7 @@ impl ErrorCode {
             Self::InvalidIssuer => "invalid_issuer",
             Self::InvalidAudience => "invalid_audience",
             Self::AuthenticationFailed => "authentication_failed",
+            Self::AccessDenied => "access_denied",
         }
     }
 }
@@ -72,6 +75,18 @@ impl SecurityEventError {
             code: ErrorCode::InvalidIssuer,
             part: "iss",
             fault: "is not a trusted transmitter",
+        }
+    }
+
+    /// The same fault, found in a token that authenticates a request.
+    pub(crate) fn of_credential(self) -> Self {
+        match self {
+            Self::Refused { part, fault, .. } => Self::Refused {
+                code: ErrorCode::AuthenticationFailed,
+                part,
+                fault,
+            },
+            undecided => undecided,
         }
     }
 

@@ -1,5 +1,5 @@
 //! Security events of the OpenID Shared Signals Framework 1.0, in both directions: verifies the tokens of a
-//! transmitter, and signs and pushes tokens to a receiver.
+//! transmitter, and signs and pushes tokens to a receiver. Verifies Global Token Revocation requests too.
 //!
 //! Invariants
 //! - No clock, no session, no HTTP server: callers pass the time as `now`, in seconds since the Unix epoch.
@@ -15,6 +15,7 @@ mod event;
 mod fuzz_tests;
 mod push;
 mod retry_after;
+mod revocation;
 mod signer;
 mod strict_json;
 mod subject;
@@ -24,6 +25,7 @@ mod transmitter;
 pub use error::{ErrorCode, SecurityEventError};
 pub use event::{SecurityEvent, StreamEvent};
 pub use push::{PushError, PushFailure, SecurityEventPush};
+pub use revocation::{RevocationToken, revocation_subject};
 pub use signer::{SecurityEventSigner, UnusableSigningKey};
 pub use subject::{EventSubject, SubjectIdentifier};
 pub use token::SecurityEventToken;

@@ -20,9 +20,9 @@ const TYPE: &str = "application/secevent+jwt";
 /// Claims that make a token one of another kind: an ID token, an access token, a logout token.
 const OTHER_KINDS: [&str; 3] = ["exp", "sub", "nonce"];
 /// Callers store each `jti`, so its size is bounded; `txn` is logged.
-const MAX_TOKEN_ID_BYTES: usize = 512;
+pub(crate) const MAX_TOKEN_ID_BYTES: usize = 512;
 /// Tolerance for clocks that differ, in seconds.
-const CLOCK_TOLERANCE_SECS: u64 = 60;
+pub(crate) const CLOCK_TOLERANCE_SECS: u64 = 60;
 
 /// A valid security event token, unless it was received before.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,7 +111,7 @@ impl SecurityEventToken {
 }
 
 /// Whether `aud`, a string or a list of strings, names one of these (SSF 1.0 section 4.1.8).
-fn is_for_one_of(audiences: &[String], aud: Option<&Value>) -> bool {
+pub(crate) fn is_for_one_of(audiences: &[String], aud: Option<&Value>) -> bool {
     let is_ours = |text: &str| audiences.iter().any(|ours| ours == text);
     match aud {
         Some(Value::String(one)) => is_ours(one),

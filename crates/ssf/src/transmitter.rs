@@ -13,8 +13,8 @@ use oidc::{BuildError, Credentials, ForwardProxy, ProviderSettings, RelyingParty
 use url::Url;
 
 use crate::strict_json::strict_object;
-use crate::token;
-use crate::{SecurityEventError, SecurityEventToken};
+use crate::{RevocationToken, SecurityEventError, SecurityEventToken};
+use crate::{revocation, token};
 
 /// The metadata path, between the issuer's host and path (SSF 1.0 section 7.2.1).
 const WELL_KNOWN: &str = "/.well-known/ssf-configuration";
@@ -100,6 +100,28 @@ impl Transmitter {
         let token = SecurityEventToken::validate(&claims, &self.settings.issuer, audiences, drafts, now)?;
         self.keys.verify_signature(&unverified).await?;
         Ok(token)
+    }
+
+    /// Verifies the JWT of a Global Token Revocation request for a receiver with these names (`aud`); `now` is
+    /// in seconds since the Unix epoch. The caller prevents replays.
+    ///
+    /// # Errors
+    /// As for [`Self::verify`]; the code of a rejection is always [`crate::ErrorCode::AuthenticationFailed`].
+    pub async fn verify_revocation(
+        &self,
+        raw: &str,
+        audiences: &[String],
+        now: u64,
+    ) -> Result<RevocationToken, SecurityEventError> {
+        let verify = async {
+            let unverified = revocation::parse(raw)?;
+            let claims = unverified.payload().and_then(|bytes| strict_object(&bytes));
+            let claims = claims.ok_or_else(SecurityEventError::malformed)?;
+            let token = RevocationToken::validate(&claims, &self.settings.issuer, audiences, now)?;
+            self.keys.verify_signature(&unverified).await?;
+            Ok(token)
+        };
+        verify.await.map_err(SecurityEventError::of_credential)
     }
 }
 

@@ -993,25 +993,32 @@ pub struct EndSessionsResponse {
     #[prost(uint32, tag = "1")]
     pub ended_count: u32,
 }
-/// A security event token, as the transmitter delivered it.
+/// A security event token, or a Global Token Revocation request, as the transmitter delivered it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct ReceiveSecurityEventRequest {
-    /// The security event token (RFC 8417), a JWS in compact serialization; at most 64 KiB. Required.
+    /// The security event token (RFC 8417), a JWS in compact serialization; at most 64 KiB. Required
+    /// without revocation.
     #[prost(string, tag = "1")]
     pub token: ::prost::alloc::string::String,
     /// The Authorization header of the delivery; empty if there was no such header.
     #[prost(string, tag = "2")]
     pub authorization: ::prost::alloc::string::String,
+    /// The body of a Global Token Revocation request
+    /// (draft-parecki-oauth-global-token-revocation-06): a JSON object with sub_id; at most 64 KiB. The
+    /// service then ends all sessions of that user, and ignores token.
+    #[prost(string, optional, tag = "3")]
+    pub revocation: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// The answer for the transmitter.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReceiveSecurityEventResponse {
-    /// Empty if the service accepted the token. Otherwise a code of the registry of Security Event
-    /// Token Error Codes, such as "invalid_key".
+    /// Empty if the service accepted the token or the request. Otherwise a code of the registry of
+    /// Security Event Token Error Codes, such as "invalid_key". For a Global Token Revocation request
+    /// it is "invalid_request", "authentication_failed" or "access_denied".
     #[prost(string, tag = "1")]
     pub error_code: ::prost::alloc::string::String,
-    /// What is wrong with the token, in English.
+    /// What is wrong with it, in English.
     #[prost(string, tag = "2")]
     pub description: ::prost::alloc::string::String,
 }
@@ -1492,7 +1499,8 @@ pub mod session_service_client {
         /// policy to the sessions concerned, then answers. A rejected token does not fail the call: the
         /// answer has the error for the transmitter (RFC 8935, section 2.4). A retry with the same token
         /// changes nothing and gets the same answer. UNAVAILABLE if the service cannot judge the token
-        /// now: the transmitter has to retry. UNIMPLEMENTED if the service has no transmitters.
+        /// now: the transmitter has to retry. UNIMPLEMENTED if the service has no transmitters. Also
+        /// processes Global Token Revocation requests: UNIMPLEMENTED if no transmitter may send them.
         pub async fn receive_security_event(
             &mut self,
             request: impl tonic::IntoRequest<super::ReceiveSecurityEventRequest>,
@@ -1733,7 +1741,8 @@ pub mod session_service_server {
         /// policy to the sessions concerned, then answers. A rejected token does not fail the call: the
         /// answer has the error for the transmitter (RFC 8935, section 2.4). A retry with the same token
         /// changes nothing and gets the same answer. UNAVAILABLE if the service cannot judge the token
-        /// now: the transmitter has to retry. UNIMPLEMENTED if the service has no transmitters.
+        /// now: the transmitter has to retry. UNIMPLEMENTED if the service has no transmitters. Also
+        /// processes Global Token Revocation requests: UNIMPLEMENTED if no transmitter may send them.
         async fn receive_security_event(
             &self,
             request: tonic::Request<super::ReceiveSecurityEventRequest>,

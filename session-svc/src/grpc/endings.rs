@@ -64,10 +64,12 @@ pub(super) async fn receive_security_event(
     let Some(receiver) = &api.receiver else {
         return Err(SessionsError::ListensToNobody);
     };
-    let received = receiver.receive(&api.sessions, &request.token, &request.authorization);
-    let refusal = received
-        .await?
-        .map(|(code, description)| (code.name().to_owned(), description));
+    let (sessions, authorization) = (&api.sessions, &request.authorization);
+    let refusal = match &request.revocation {
+        Some(body) => receiver.revoke(sessions, body, authorization).await?,
+        None => receiver.receive(sessions, &request.token, authorization).await?,
+    };
+    let refusal = refusal.map(|(code, description)| (code.name().to_owned(), description));
     let (error_code, description) = refusal.unwrap_or_default();
     Ok(v1::ReceiveSecurityEventResponse {
         error_code,

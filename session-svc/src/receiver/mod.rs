@@ -1,5 +1,6 @@
 //! Receives security events of the configured transmitters and applies them to sessions (OpenID Shared
-//! Signals Framework 1.0, CAEP 1.0, RISC 1.0).
+//! Signals Framework 1.0, CAEP 1.0, RISC 1.0). Ends all sessions of a user by one request (Global Token
+//! Revocation).
 //!
 //! Invariants
 //! - Only a configured transmitter's token for one of our names has an effect, on its provider's sessions alone.
@@ -11,6 +12,7 @@
 
 mod metrics;
 mod policy;
+mod revocation;
 mod settings;
 mod signal_receiver;
 mod subjects;

@@ -39,6 +39,8 @@ pub struct ConfiguredTransmitter {
     pub by_email: bool,
     /// The rows that differ from the policy of the file.
     pub(crate) policy: EventPolicy,
+    /// Whether it may end all sessions of a user by one request (Global Token Revocation).
+    pub(crate) has_global_token_revocation: bool,
     /// The Authorization header of its pushes, and the file with it; `None` accepts any.
     pub authorization: Option<(PathBuf, Reloading<Secret<String>>)>,
 }

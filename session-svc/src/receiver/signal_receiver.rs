@@ -14,25 +14,25 @@ use super::subjects::SubjectNames;
 use crate::sessions::{EventOrder, Sessions, SessionsError, TokenRefreshError};
 
 /// Milliseconds of a second.
-const SECOND_MS: u64 = 1_000;
+pub(super) const SECOND_MS: u64 = 1_000;
 
 /// A permanent rejection of a push: the code for its transmitter, and an English text for people.
 pub(crate) type Refusal = (ErrorCode, String);
 
 /// The receiver of a running service. Clones share it.
 #[derive(Clone)]
-pub struct SignalReceiver(Arc<ReceiverState>);
+pub struct SignalReceiver(pub(super) Arc<ReceiverState>);
 
-struct ReceiverState {
-    transmitters: Vec<TrustedTransmitter>,
+pub(super) struct ReceiverState {
+    pub(super) transmitters: Vec<TrustedTransmitter>,
     policy: EventPolicy,
     counts: EventCounts,
 }
 
 /// A configured transmitter, ready to verify its events.
-struct TrustedTransmitter {
-    configured: ConfiguredTransmitter,
-    transmitter: Transmitter,
+pub(super) struct TrustedTransmitter {
+    pub(super) configured: ConfiguredTransmitter,
+    pub(super) transmitter: Transmitter,
 }
 
 impl SignalReceiver {
@@ -106,6 +106,17 @@ impl SignalReceiver {
             return Ok(None);
         }
         let done = self.act(sessions, trusted, &event).await;
+        self.conclude(trusted, name, done)
+    }
+
+    /// Counts what an event did, and logs a failure.
+    pub(super) fn conclude(
+        &self,
+        trusted: &TrustedTransmitter,
+        name: &str,
+        done: Result<EventResult, SessionsError>,
+    ) -> Result<Option<Refusal>, SessionsError> {
+        let id = trusted.id();
         let result = *done.as_ref().unwrap_or_else(|error| {
             let error = error as &dyn std::error::Error;
             tracing::warn!(
@@ -121,7 +132,7 @@ impl SignalReceiver {
     }
 
     /// Logs and counts a rejected token.
-    fn reject(
+    pub(super) fn reject(
         &self,
         transmitter: Option<&str>,
         error: &SecurityEventError,
@@ -150,11 +161,7 @@ impl SignalReceiver {
         token: &SecurityEventToken,
     ) -> Result<EventResult, SessionsError> {
         let configured = &trusted.configured;
-        let names = SubjectNames {
-            transmitter: trusted.issuer(),
-            provider: &configured.provider,
-            by_email: configured.by_email,
-        };
+        let names = SubjectNames::of(trusted.issuer(), configured);
         let (action, word) = configured.policy.action(&self.0.policy, &token.event);
         let order = EventOrder {
             transmitter: trusted.issuer().to_owned(),
@@ -176,24 +183,34 @@ impl SignalReceiver {
             repeated = changed.is_none(),
             "accepted a security event"
         );
-        let Some(changed) = changed else {
-            return Ok(EventResult::Repeated);
-        };
-        let person = order.subjects.iter().find_map(|one| one.subject.as_deref());
-        AuditRecord {
-            actor: person.map(|subject| (configured.provider.as_str(), subject)),
-            provider: Some(&configured.id),
-            security_event: Some(token.event.name),
-            result: Some(word),
-            ended_count: (word == "end").then_some(changed),
-            ..AuditRecord::new(Event::SecurityEvent, Outcome::Success)
-        }
-        .write();
-        Ok(match (word, changed) {
-            ("note", _) => EventResult::Noted,
-            (_, 0) => EventResult::Nobody,
-            _ => EventResult::Acted,
-        })
+        Ok(record(trusted, &order, (token.event.name, word), changed))
+    }
+}
+
+/// Writes the audit record of an event that did this to so many sessions; `None` if it acted before.
+pub(super) fn record(
+    trusted: &TrustedTransmitter,
+    order: &EventOrder,
+    (event, word): (&str, &str),
+    changed: Option<u32>,
+) -> EventResult {
+    let Some(changed) = changed else {
+        return EventResult::Repeated;
+    };
+    let person = order.subjects.iter().find_map(|one| one.subject.as_deref());
+    AuditRecord {
+        actor: person.map(|subject| (order.provider.as_str(), subject)),
+        provider: Some(trusted.id()),
+        security_event: Some(event),
+        result: Some(word),
+        ended_count: (word == "end").then_some(changed),
+        ..AuditRecord::new(Event::SecurityEvent, Outcome::Success)
+    }
+    .write();
+    match (word, changed) {
+        ("note", _) => EventResult::Noted,
+        (_, 0) => EventResult::Nobody,
+        _ => EventResult::Acted,
     }
 }
 
@@ -215,11 +232,11 @@ fn log_stream_event(transmitter: &str, event: &StreamEvent) {
 }
 
 impl TrustedTransmitter {
-    fn id(&self) -> &str {
+    pub(super) fn id(&self) -> &str {
         &self.configured.id
     }
 
-    fn issuer(&self) -> &str {
+    pub(super) fn issuer(&self) -> &str {
         &self.configured.settings.issuer
     }
 }

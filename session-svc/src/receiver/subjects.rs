@@ -2,6 +2,7 @@
 
 use ssf::{EventSubject, SubjectIdentifier};
 
+use super::settings::ConfiguredTransmitter;
 use crate::session::claims::comparable_email;
 use crate::sessions::Selector;
 
@@ -19,7 +20,16 @@ pub(super) struct SubjectNames<'a> {
     pub(super) by_email: bool,
 }
 
-impl SubjectNames<'_> {
+impl<'a> SubjectNames<'a> {
+    /// The names in subjects of a transmitter with this issuer.
+    pub(super) fn of(issuer: &'a str, configured: &'a ConfiguredTransmitter) -> Self {
+        Self {
+            transmitter: issuer,
+            provider: &configured.provider,
+            by_email: configured.by_email,
+        }
+    }
+
     /// Selects the sessions of a subject; empty if no session can match.
     pub(super) fn selectors(self, subject: &EventSubject) -> Vec<Selector> {
         match subject {
@@ -51,7 +61,8 @@ impl SubjectNames<'_> {
         }
     }
 
-    fn users(self, identifiers: &[SubjectIdentifier]) -> Vec<Selector> {
+    /// Selects the sessions of a user; empty if no session can match.
+    pub(super) fn users(self, identifiers: &[SubjectIdentifier]) -> Vec<Selector> {
         let user = |identifier: &SubjectIdentifier| match identifier {
             SubjectIdentifier::IssSub { iss, sub } if iss == self.provider || iss == self.transmitter => {
                 Some(Selector {

@@ -1,4 +1,4 @@
-//! Single-use orders: logout tokens and security events.
+//! Single-use orders: logout tokens, security events and revocation requests.
 //!
 //! One note in the store records the first arrival, and the request that used the order.
 //!
@@ -49,6 +49,20 @@ pub(super) struct SingleUse {
 }
 
 impl Sessions {
+    /// Uses an order for one request: `RequestIdReused` if another request used it. A full store remembers no
+    /// use, and prevents no ending.
+    pub(crate) async fn use_once(&self, issuer: &str, once: &SingleUseOrder) -> Result<(), SessionsError> {
+        let ending = EndingTime {
+            at_ms: self.session_store.now_ms(),
+            ends_since: false,
+        };
+        let using = self.begin_use(issuer, once, ending)?;
+        match self.write_once(&using, true).await {
+            Err(SessionsError::Store(StoreError::Full)) => Ok(()),
+            used => used,
+        }
+    }
+
     /// The use of `once` by the current request.
     pub(super) fn begin_use(
         &self,

@@ -15,7 +15,7 @@ pub(crate) enum Limit {
     Callbacks,
     /// Logout tokens from one address, per minute.
     BackChannelLogouts,
-    /// Rejected security events from one address, per minute.
+    /// Rejected security events and revocation requests from one address, per minute.
     SecurityEvents,
     /// Front-channel logouts from one address, per minute.
     FrontChannelLogouts,

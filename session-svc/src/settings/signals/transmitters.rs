@@ -27,7 +27,7 @@ const MAX_TRANSMITTERS: usize = 100;
 
 /// Reads the transmitters of the file and what their events do; `None` if the file has neither.
 pub(super) fn read(file: &Table<'_>) -> Option<TransmittersFile> {
-    let (mut ids, mut issuers) = (BTreeSet::new(), BTreeSet::new());
+    let (mut ids, mut issuers, mut headers) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut tables = 0;
     let transmitters = file.tables("transmitter", MAX_TRANSMITTERS, |table| {
         tables += 1;
@@ -43,6 +43,13 @@ pub(super) fn read(file: &Table<'_>) -> Option<TransmittersFile> {
                 "issuer {:?} appears twice: it identifies a transmitter's events",
                 one.settings.issuer
             ));
+        }
+        if let (true, Some((path, _))) = (one.has_global_token_revocation, &one.authorization)
+            && !headers.insert(path.clone())
+        {
+            table.wrong(
+                "authorization_file appears twice with global_token_revocation: it has to identify one transmitter",
+            );
         }
         Some(one)
     });
@@ -70,6 +77,7 @@ fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
     // By default, an email address that the provider has verified identifies the user.
     let by_email = table.get("email").and_then(Value::boolean).unwrap_or(true);
     let drafts = table.flag("drafts");
+    let has_global_token_revocation = table.flag("global_token_revocation");
     let policy = table.table("policy", EventPolicy::read).unwrap_or_default();
     let issuer = issuer?;
     let settings = TransmitterSettings {
@@ -85,6 +93,7 @@ fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
         provider: provider.unwrap_or(issuer),
         by_email,
         policy,
+        has_global_token_revocation,
         authorization,
     })
 }

@@ -26,7 +26,7 @@ fn a_transmitter_is_read_with_its_defaults() {
     assert_eq!(one.provider, "https://id.example");
     assert_eq!(one.audience, ["https://edge.example"]);
     assert!(one.by_email && !one.settings.drafts);
-    assert!(one.authorization.is_none());
+    assert!(one.authorization.is_none() && !one.has_global_token_revocation);
     assert!(file.has_email());
     let without = parse(&format!("{BARE}email = false\n")).unwrap();
     assert!(!without.has_email());
@@ -75,6 +75,24 @@ fn two_transmitters_share_neither_id_nor_issuer() {
     assert!(mistakes.contains("id \"idp\" appears twice"), "{mistakes}");
     assert!(
         mistakes.contains("issuer \"https://id.example\" appears twice"),
+        "{mistakes}"
+    );
+}
+
+#[test]
+fn a_header_that_ends_sessions_identifies_one_transmitter() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "Bearer a").unwrap();
+    let header = format!("authorization_file = {:?}\n", file.path());
+    let other = "[[transmitter]]\nid = \"tool\"\nissuer = \"https://tool.example\"\naudience = \"a\"\n";
+    let both =
+        |revokes: &str| format!("{BARE}{header}global_token_revocation = true\n{other}{header}{revokes}");
+    assert!(parse(&both("")).unwrap().transmitters[0].has_global_token_revocation);
+    let mistakes = parse(&both("global_token_revocation = true\n"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        mistakes.contains("authorization_file appears twice"),
         "{mistakes}"
     );
 }

@@ -3,5 +3,6 @@
 mod demands;
 mod ending;
 mod refused;
+mod revocation;
 mod subjects;
 mod support;

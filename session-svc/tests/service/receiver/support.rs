@@ -170,6 +170,7 @@ pub(super) async fn pushed(replica: &mut Client, token: &str, authorization: &st
     let request = v1::ReceiveSecurityEventRequest {
         token: token.to_owned(),
         authorization: authorization.to_owned(),
+        revocation: None,
     };
     let answer = within(replica.receive_security_event(request)).await?;
     Ok(answer.into_inner().error_code)
