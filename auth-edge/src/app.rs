@@ -17,6 +17,7 @@ use crate::browser::{Browser, profile};
 use crate::gateway::assertion::Assertions;
 use crate::gateway::bearer::BearerTokens;
 use crate::gateway::claim_headers::OmittedHeaderLog;
+use crate::gateway::decision::Decisions;
 use crate::gateway::{Gateway, Proxy};
 use crate::http::layer::EdgeLayer;
 use crate::http::protect::load::{ClientShares, ConcurrencyLimit};
@@ -117,6 +118,7 @@ impl App {
             assertions,
             omitted_header_log: OmittedHeaderLog::default(),
             bearer: Arc::new(BearerTokens::new(shared.metrics.access_tokens.clone())),
+            decisions: Arc::new(Decisions::new(shared.metrics.decisions.clone())),
             pending,
             kept_forms: Arc::new(KeptForms {
                 shared: Arc::clone(&shared),

@@ -6,8 +6,8 @@ export const every = (folder) => ({ every: folder });
 
 export const NAVIGATION = [
   { text: 'Use', pages: [
-    'README.md', 'docs/one-program.md', 'docs/providers.md', 'docs/gateway.md', 'docs/routes.md', 'docs/machines.md', 'docs/device-bound.md', 'docs/frames.md', 'docs/signals.md',
-    'docs/global-token-revocation.md', 'docs/look.md',
+    'README.md', 'docs/one-program.md', 'docs/providers.md', 'docs/gateway.md', 'docs/routes.md', 'docs/machines.md', 'docs/decision-points.md', 'docs/device-bound.md',
+    'docs/frames.md', 'docs/signals.md', 'docs/global-token-revocation.md', 'docs/look.md',
   ] },
   { text: 'Operate', pages: [
     'docs/operating.md', 'docs/vault.md', 'docs/settings.md', 'docs/doctor.md', 'docs/sign-in-fails.md', 'docs/slow-requests.md', 'docs/audit-log.md', 'docs/metrics.md',

@@ -22,10 +22,12 @@ use axum::response::{IntoResponse as _, Response};
 
 use self::rule::CheckRule;
 use super::authorized::RequestCredentials;
+use super::decision::{self, AskedRequest};
 use super::{bearer, cross_site, guard};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::{no_store, request};
+use crate::route_table::principal::Principal;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::unmet_requirement::UnmetRequirement;
 use crate::route_table::upstream_headers::IdentityHeaderNames;
@@ -127,6 +129,8 @@ async fn answer_check(
             publisher: None,
         };
         if let Some(token) = bearer::authorize(&presentation).await? {
+            let decided = decide(gateway, asking, original, rule, (&*token).into()).await;
+            decided.map_err(refused)?;
             return pass(&RequestCredentials::by_token(token), None).map_err(refused);
         }
     }
@@ -149,6 +153,10 @@ async fn answer_check(
         None => guard::check_sign_in(gateway, requirements, &asking.headers, &current),
     };
     met.map_err(|lacks| missing(Some(&current.session), lacks))?;
+    if let Some(rule) = rule {
+        let decided = decide(gateway, asking, original, rule, (&*current.session).into()).await;
+        decided.map_err(|failure| missing(Some(&current.session), UnmetRequirement::NotBySignIn(failure)))?;
+    }
     let access_token = if gateway.check_authorization && is_about_another_request(gateway, asking) {
         let token = access_token(gateway, asking, route, &current).await;
         let token = token.map_err(|lacks| match lacks {
@@ -166,6 +174,27 @@ async fn answer_check(
         bearer: None,
     };
     pass(&authorized, cookie).map_err(refused)
+}
+
+/// Asks the decision point of the rule, if it has one.
+async fn decide(
+    gateway: &Gateway,
+    asking: &Parts,
+    original: &OriginalRequest,
+    rule: &CheckRule,
+    who: Principal<'_>,
+) -> Result<(), HttpError> {
+    let Some(decision) = &rule.route.requirements.decision else {
+        return Ok(());
+    };
+    let peer = request::peer(&asking.extensions);
+    let asked = AskedRequest {
+        method: original.method.as_ref(),
+        origin: &rule.origin,
+        path: &rule.path,
+        client: gateway.trusted_proxies.client_address(peer, &asking.headers),
+    };
+    Box::pin(decision::ask(gateway, (&rule.route, decision), who, asked)).await
 }
 
 /// The access token of the answer: for the rule's API, else for the API the proxy configures.

@@ -14,10 +14,12 @@ use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
 
 use super::authorized::{RequestCredentials, RequestHead};
+use super::decision::{self, AskedRequest};
 use super::{bearer, cross_site, refusal};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::request;
+use crate::route_table::principal::Principal;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::unmet_requirement::UnmetRequirement;
 use crate::route_table::{Guard, Route};
@@ -48,6 +50,8 @@ pub(super) async fn authorize(
             publisher: Some(site),
         };
         if let Some(token) = bearer::authorize(&presentation).await? {
+            let decided = decide(gateway, route, request, (&*token).into()).await;
+            decided.map_err(HttpError::into_response)?;
             return Ok(RequestCredentials::by_token(token));
         }
     }
@@ -68,14 +72,39 @@ pub(super) async fn authorize(
     let Some(current) = current else {
         return Err(without_session());
     };
+    let refused = |missing| refusal::refuse(gateway, route, request, Some(&current.session), missing);
     let access_token = check_requirements(gateway, route, &request.parts.headers, &current)
         .await
-        .map_err(|missing| refusal::refuse(gateway, route, request, Some(&current.session), missing))?;
+        .map_err(refused)?;
+    decide(gateway, route, request, (&*current.session).into())
+        .await
+        .map_err(|failure| refused(UnmetRequirement::NotBySignIn(failure)))?;
     Ok(RequestCredentials {
         access_token: access_token.filter(|_| route.requirements.access_token),
         current: Some(current),
         bearer: None,
     })
+}
+
+/// Asks the decision point of the route, if it has one.
+async fn decide(
+    gateway: &Gateway,
+    route: &Route,
+    request: &RequestHead<'_>,
+    who: Principal<'_>,
+) -> Result<(), HttpError> {
+    let Some(rule) = &route.requirements.decision else {
+        return Ok(());
+    };
+    let (headers, peer) = (&request.parts.headers, request::peer(&request.parts.extensions));
+    let asked = AskedRequest {
+        method: Some(&request.parts.method),
+        origin: &gateway.sites.of(headers).at(""),
+        path: request.parts.uri.path(),
+        client: gateway.trusted_proxies.client_address(peer, headers),
+    };
+    // A future of its own, so that other routes do not carry its size.
+    Box::pin(decision::ask(gateway, (route, rule), who, asked)).await
 }
 
 /// Checks that the client's network may pass.

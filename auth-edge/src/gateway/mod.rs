@@ -10,6 +10,7 @@ mod challenge;
 pub(crate) mod check;
 pub(crate) mod claim_headers;
 mod cross_site;
+pub(crate) mod decision;
 mod directory;
 mod ending;
 pub mod ext_authz;

@@ -164,7 +164,10 @@ pub(super) fn refusal(
                 let challenge = challenge::scopes(&requirements.token.scopes);
                 return no_store(offers(challenged(failure.into_response(), challenge)));
             }
-            let has_other_account = matches!(failure, HttpError::MissingClaims { .. }) && !login.is_empty();
+            let has_other_account = matches!(
+                failure,
+                HttpError::MissingClaims { .. } | HttpError::Denied { .. }
+            ) && !login.is_empty();
             let refused = explained(failure, route).into_response();
             match has_other_account {
                 // OpenID Connect Core, section 3.1.2.1: the provider asks even a signed-in user.

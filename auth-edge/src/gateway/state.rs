@@ -8,6 +8,7 @@ use chassis::serve::Stopping;
 use super::assertion::Assertions;
 use super::bearer::memory::BearerTokens;
 use super::claim_headers::OmittedHeaderLog;
+use super::decision::Decisions;
 use super::proxy::state::Proxy;
 use crate::http::shared::Shared;
 use crate::kept_form::KeptForms;
@@ -42,6 +43,8 @@ pub(crate) struct Gateway {
     pub(crate) omitted_header_log: OmittedHeaderLog,
     /// Verifies access tokens of API clients.
     pub(crate) bearer: Arc<BearerTokens>,
+    /// Answers of decision points.
+    pub(crate) decisions: Arc<Decisions>,
     /// Cookies of pending sign-ins.
     pub(crate) pending: PendingSignIns,
     /// Keeps forms during a sign-in.

@@ -86,7 +86,8 @@ impl HttpError {
             | Self::Forbidden { .. }
             | Self::NotBound
             | Self::MissingClass { .. }
-            | Self::MissingClaims { .. } => S::FORBIDDEN,
+            | Self::MissingClaims { .. }
+            | Self::Denied { .. } => S::FORBIDDEN,
             Self::TooLarge => S::PAYLOAD_TOO_LARGE,
             Self::TooSlow => S::REQUEST_TIMEOUT,
             Self::UnsupportedMediaType { .. } => S::UNSUPPORTED_MEDIA_TYPE,
@@ -94,6 +95,7 @@ impl HttpError {
             Self::Overloaded(_)
             | Self::SignIn { .. }
             | Self::SessionServiceDown
+            | Self::DecisionPointDown
             | Self::SignedOutHereOnly => S::SERVICE_UNAVAILABLE,
             Self::Provider(_, Outage::Unreachable) => S::SERVICE_UNAVAILABLE,
             Self::Provider(_, Outage::Timeout) => S::GATEWAY_TIMEOUT,
@@ -130,6 +132,8 @@ impl HttpError {
             Self::NotBound => "device_not_bound",
             Self::MissingClass { .. } => "insufficient_user_authentication",
             Self::MissingClaims { .. } => "insufficient_claims",
+            Self::Denied { .. } => "access_denied",
+            Self::DecisionPointDown => "decision_point_unavailable",
             Self::UpstreamDown => "upstream_unavailable",
             Self::UpstreamSlow => "upstream_timeout",
             Self::Internal => "internal",
@@ -148,7 +152,9 @@ impl HttpError {
             Self::Csrf | Self::CrossSite => "This did not come from our pages",
             Self::TooLarge => "The request is too large",
             Self::TooSlow => "The request took too long",
-            Self::Overloaded(_) | Self::SessionServiceDown => "Temporarily unavailable",
+            Self::Overloaded(_) | Self::SessionServiceDown | Self::DecisionPointDown => {
+                "Temporarily unavailable"
+            }
             Self::RateLimited { .. } => "Too many attempts",
             Self::SignIn { reason, .. } => match reason {
                 RefusalReason::Denied => "Sign-in cancelled",
@@ -161,7 +167,10 @@ impl HttpError {
             Self::SignedOutHereOnly => "This browser is signed out",
             Self::Session { .. } => "This did not work",
             Self::NotBound => "This sign-in is not bound to your device",
-            Self::Forbidden { .. } | Self::MissingClaims { .. } | Self::AccessToken { .. } => "No access",
+            Self::Forbidden { .. }
+            | Self::MissingClaims { .. }
+            | Self::Denied { .. }
+            | Self::AccessToken { .. } => "No access",
             Self::UpstreamDown | Self::UpstreamSlow => "This service is not available",
             Self::Internal => "Something went wrong",
         }
@@ -203,8 +212,10 @@ impl HttpError {
                 "This address accepts only sign-ins that are bound to a device, because copied cookies then stop working. Your browser did not bind this sign-in. Use Chrome on a computer with a security chip."
             }
             Self::MissingClass { .. } => OTHER_CLASS,
-            Self::MissingClaims { .. } => "Your account does not meet the requirements of this address.",
-            Self::UpstreamDown => {
+            Self::MissingClaims { .. } | Self::Denied { .. } => {
+                "Your account does not meet the requirements of this address."
+            }
+            Self::UpstreamDown | Self::DecisionPointDown => {
                 "We cannot reach the service behind this address right now. Try again in a moment."
             }
             Self::UpstreamSlow => {

@@ -56,6 +56,8 @@ pub(crate) struct Metrics {
     refusals: IntCounterVec,
     /// Access tokens that clients have sent.
     pub(crate) access_tokens: IntCounterVec,
+    /// Answers of decision points.
+    pub(crate) decisions: IntCounterVec,
     /// Limits that rejected a request.
     pub(crate) limits: LimitHits,
 }
@@ -86,6 +88,12 @@ impl Metrics {
                 "access_tokens_total",
                 "Access tokens that clients presented, by outcome: accepted, or the reason for the rejection.",
                 &["outcome"],
+                registry
+            )?,
+            decisions: prometheus::register_int_counter_vec_with_registry!(
+                "decisions_total",
+                "Questions to decision points, by result: permit, deny, cached, stale or unavailable.",
+                &["result"],
                 registry
             )?,
             limits: LimitHits::new(registry, Limit::NAMES)?,

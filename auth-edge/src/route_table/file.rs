@@ -6,6 +6,7 @@ mod allow;
 mod bearer;
 mod context;
 mod contradictions;
+mod decision;
 mod requirements;
 mod selectors;
 mod upstream_headers;

@@ -10,6 +10,7 @@
 pub(crate) mod allow;
 pub(crate) mod bearer;
 pub(crate) mod claims;
+pub(crate) mod decision;
 pub(crate) mod file;
 pub(crate) mod principal;
 pub(crate) mod requirements;

@@ -12,6 +12,7 @@ use session_proto::v1::Session;
 
 use super::allow::AllowList;
 use super::claims::ClaimRequirement;
+use super::decision::DecisionRule;
 use super::principal::Principal;
 use super::unmet_requirement::UnmetRequirement;
 use crate::http::errors::HttpError;
@@ -53,6 +54,8 @@ pub(crate) struct Requirements {
     pub(crate) device_bound: bool,
     /// The users and networks that may pass; `None` for all.
     pub(crate) allow: Option<Arc<AllowList>>,
+    /// The decision point that has to permit each request.
+    pub(crate) decision: Option<Arc<DecisionRule>>,
 }
 
 impl Requirements {

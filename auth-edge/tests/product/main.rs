@@ -22,6 +22,7 @@ mod claim_headers;
 mod cookie_rotation;
 mod credentials;
 mod cross_site;
+mod decisions;
 mod demands;
 mod desync;
 mod device_bound;

@@ -11,7 +11,7 @@
 
 mod challenges;
 mod cross_origin;
-mod digest;
+pub(super) mod digest;
 pub(crate) mod memory;
 mod presentation;
 mod presented;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, header};
+use axum::http::{HeaderMap, HeaderValue, Request, Response, header};
 use chassis::tls::{self, PemError};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{Builder, Client as PooledClient};
+use hyper_util::client::legacy::{Builder, Client as PooledClient, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 
@@ -130,6 +130,11 @@ impl Clients {
             connector,
             tls,
         }
+    }
+
+    /// Sends a request of the edge itself.
+    pub(super) async fn send(&self, request: Request<Body>) -> Result<UpstreamResponse, ClientError> {
+        self.negotiated.request(request).await
     }
 
     /// The client for a server. An HTTP/1.1-only client leaves the `Host` header to the caller. HTTP/1.1 is

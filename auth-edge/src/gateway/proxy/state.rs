@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Error;
+
 use super::clients::{Clients, UpstreamSettings, UpstreamTlsError};
 use super::measures::UpstreamDurations;
 use super::renewal::Renewals;
@@ -28,6 +33,14 @@ impl Proxy {
             head_timeout: settings.head_timeout,
             max_body_bytes: settings.max_body_bytes,
         })
+    }
+
+    /// Sends a request of the edge itself, and waits for the head of the answer. Follows no redirect.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or ends the connection.
+    pub(crate) async fn ask(&self, request: Request<Body>) -> Result<Response<Incoming>, Error> {
+        self.clients.send(request).await
     }
 
     /// A copy with its own connections, for a worker.

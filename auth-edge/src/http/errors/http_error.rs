@@ -114,6 +114,15 @@ pub(crate) enum HttpError {
         /// The operator's message from the rule.
         message: Option<Arc<str>>,
     },
+    /// The decision point of the route denies the request.
+    Denied {
+        /// The decision point's code for it.
+        reason: Option<String>,
+        /// The operator's message from the rule.
+        message: Option<Arc<str>>,
+    },
+    /// The decision point of the route gives no answer.
+    DecisionPointDown,
     /// The sign-in has none of these authentication classes, and a new sign-in would not have one either.
     MissingClass {
         /// The classes.

@@ -69,6 +69,9 @@ fn as_page(
         HttpError::MissingClaims { claims, message } => {
             missing_claims(language, failure.words(), claims, message.as_deref())
         }
+        HttpError::Denied { reason, message } => {
+            denied(language, failure.words(), reason.as_deref(), message.as_deref())
+        }
         HttpError::SignIn { acr, .. } | HttpError::MissingClass { acr } if !acr.is_empty() => {
             missing_claims(language, failure.words(), acr, None)
         }
@@ -108,6 +111,14 @@ fn as_json(failure: &HttpError, step: Option<&NextStep>) -> Response {
                 body["message"] = (**message).into();
             }
         }
+        (HttpError::Denied { reason, message }, _) => {
+            if let Some(reason) = reason {
+                body["reason"] = reason.as_str().into();
+            }
+            if let Some(message) = message {
+                body["message"] = (**message).into();
+            }
+        }
         _ => {}
     }
     Json(body).into_response()
@@ -118,6 +129,13 @@ fn missing_claims(language: Language, words: &str, claims: &[String], message: O
     let whom = message.unwrap_or_else(|| language.say("Ask the operator of this site for access."));
     let (words, asked) = (language.say(words), language.say("Required"));
     format!("{words} {whom} {asked}: {}", claims.join(", "))
+}
+
+/// The decision point's reason, with the operator's message from the rule.
+fn denied(language: Language, words: &str, reason: Option<&str>, message: Option<&str>) -> String {
+    let whom = message.unwrap_or_else(|| language.say("Ask the operator of this site for access."));
+    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    format!("{} {whom}{reason}", language.say(words))
 }
 
 /// Exactly this text in this order, which a JSON map would not keep.

@@ -114,8 +114,11 @@ fn find_other_contradictions(
             "device_bound next to bearer needs dpop_required = true: otherwise a copied token passes where a copied cookie does not",
         ),
         (
-            rule.denied_message.is_some() && requirements.claims.is_empty() && requirements.allow.is_none(),
-            "denied_message needs claims or allow in the same rule, or [allow] at the top",
+            rule.denied_message.is_some()
+                && requirements.claims.is_empty()
+                && requirements.allow.is_none()
+                && requirements.decision.is_none(),
+            "denied_message needs claims, allow or decide in the same rule, or [allow] at the top",
         ),
     ]
 }

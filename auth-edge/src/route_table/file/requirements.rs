@@ -1,11 +1,12 @@
 //! Reads what a route requires of a user: provider, kind of sign-in, claims.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chassis::settings::toml_file::{Table, Value};
 
 use super::context::RouteFileContext;
-use super::number;
+use super::{decision, number};
 use crate::route_table::claims::ClaimRequirement;
 use crate::route_table::requirements::Requirements;
 use crate::sessions::TokenFor;
@@ -33,6 +34,7 @@ pub(super) fn requirements(table: &Table<'_>, around: &RouteFileContext) -> Requ
         claims: table.get("claims").map(claims).unwrap_or_default(),
         device_bound: table.flag("device_bound"),
         allow: None,
+        decision: decision::decision(table).map(Arc::new),
     }
 }
 
