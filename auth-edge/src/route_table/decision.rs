@@ -10,7 +10,7 @@ use url::Url;
 pub(crate) struct DecisionRule {
     /// The address to which the paths of the API are added.
     pub(crate) url: Url,
-    /// The actions to ask about; the request's method if there are none.
+    /// The actions to ask about; the method of the request if the list is empty.
     pub(crate) actions: Vec<String>,
     /// The claims about the user that the question includes.
     pub(crate) claims: Vec<String>,
