@@ -26,11 +26,12 @@ const FOR_NO_PAGE: [&str; 16] = [
     "http/pages/look.rs",
 ];
 /// Texts that only JSON answers contain, in files that also hold texts of pages.
-const FOR_PROGRAMS: [&str; 8] = [
+const FOR_PROGRAMS: [&str; 9] = [
     "The logout token was used before.",
     "The logout token's sub and sid do not belong together.",
     "The logout token was refused.",
     "The request's body has to be application/secevent+jwt.",
+    "The request's body has to be application/json.",
     "Signing in needs a navigation of the whole page to login_url.",
     "The user does not have an active session or is not authenticated",
     "Not signed in",
