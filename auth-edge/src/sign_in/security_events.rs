@@ -18,7 +18,9 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
-use session_proto::v1::{ErrorReason, ReceiveSecurityEventRequest, ReceiveSecurityEventResponse};
+use session_proto::v1::{
+    ErrorReason, GlobalTokenRevocation, ReceiveSecurityEventRequest, ReceiveSecurityEventResponse,
+};
 
 use super::SignIn;
 use crate::http::errors::{HttpError, Limit};
@@ -61,7 +63,7 @@ const REVOCATION: Kind = Kind {
     other_type: "The request's body has to be application/json.",
     off_until_ms: |sign_in| &sign_in.revocations_off_until_ms,
     request: |body| ReceiveSecurityEventRequest {
-        revocation: Some(body),
+        revocation: Some(GlobalTokenRevocation { body }),
         ..ReceiveSecurityEventRequest::default()
     },
 };

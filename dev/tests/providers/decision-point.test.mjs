@@ -18,7 +18,7 @@ let [stack, cedar] = [];
 
 before(async () => {
   await new Promise((resolve) => { application.listen(0, '127.0.0.1', resolve); });
-  cedar = await startCedar(block('cedar'));
+  cedar = await startCedar(block('text'));
   const routes = join(folder, 'routes.toml');
   const table = block('toml').replace('https://pdp.example.com', cedar.url).replace('http://orders:8080', `http://127.0.0.1:${application.address().port}`);
   assert.ok(table.includes(cedar.url));

@@ -1004,11 +1004,16 @@ pub struct ReceiveSecurityEventRequest {
     /// The Authorization header of the delivery; empty if there was no such header.
     #[prost(string, tag = "2")]
     pub authorization: ::prost::alloc::string::String,
-    /// The body of a Global Token Revocation request
-    /// (draft-parecki-oauth-global-token-revocation-06): a JSON object with sub_id; at most 64 KiB. The
-    /// service then ends all sessions of that user, and ignores token.
-    #[prost(string, optional, tag = "3")]
-    pub revocation: ::core::option::Option<::prost::alloc::string::String>,
+    /// With it the service ends all sessions of a user, and ignores token.
+    #[prost(message, optional, tag = "3")]
+    pub revocation: ::core::option::Option<GlobalTokenRevocation>,
+}
+/// A Global Token Revocation request (draft-parecki-oauth-global-token-revocation-06).
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GlobalTokenRevocation {
+    /// The body: a JSON object with sub_id; at most 64 KiB.
+    #[prost(string, tag = "1")]
+    pub body: ::prost::alloc::string::String,
 }
 /// The answer for the transmitter.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

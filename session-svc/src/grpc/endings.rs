@@ -66,7 +66,7 @@ pub(super) async fn receive_security_event(
     };
     let (sessions, authorization) = (&api.sessions, &request.authorization);
     let refusal = match &request.revocation {
-        Some(body) => receiver.revoke(sessions, body, authorization).await?,
+        Some(request) => receiver.revoke(sessions, &request.body, authorization).await?,
         None => receiver.receive(sessions, &request.token, authorization).await?,
     };
     let refusal = refusal.map(|(code, description)| (code.name().to_owned(), description));

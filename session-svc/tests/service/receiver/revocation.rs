@@ -50,7 +50,9 @@ async fn revoke(replica: &mut Client, sub_id: &Value, authorization: &str) -> su
 async fn send(replica: &mut Client, body: &str, authorization: &str) -> super::support::Answer {
     let request = v1::ReceiveSecurityEventRequest {
         authorization: authorization.to_owned(),
-        revocation: Some(body.to_owned()),
+        revocation: Some(v1::GlobalTokenRevocation {
+            body: body.to_owned(),
+        }),
         ..Default::default()
     };
     let answer = within(replica.receive_security_event(request)).await?;
