@@ -168,3 +168,30 @@ async fn an_idle_connection_gives_its_buffers_back_and_loses_no_byte() {
         assert!(is_closed(&mut client).await);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn only_an_unused_http1_connection_without_a_part_of_a_request_gives_its_buffers_back() {
+    const WHILE: Duration = Duration::from_secs(60);
+    for (sent, version, gives_back) in [
+        (REQUEST, Version::HTTP_11, true),
+        (REQUEST, Version::HTTP_2, false),
+        (b"GET / HTTP/1.1\r\nhost: h", Version::HTTP_11, false),
+    ] {
+        let (mut client, server) = tokio::io::duplex(64);
+        let progress = ConnectionProgress::default();
+        let mut server = ConnectionIo::over(server, progress.clone(), ByteBudget::default(), None);
+        client.write_all(sent).await.unwrap();
+        server.read_exact(&mut vec![0; sent.len()]).await.unwrap();
+        progress.request_received(version);
+        let busy = progress.begin(0);
+        let unused = async || {
+            tokio::time::timeout(WHILE, server.until_unused(BUFFERS_KEPT))
+                .await
+                .is_ok()
+        };
+        assert!(!unused().await, "a request is in flight");
+        drop(busy);
+        assert_eq!(unused().await, gives_back, "{version:?}");
+        assert!(!unused().await, "once, until more bytes arrive");
+    }
+}
