@@ -7,6 +7,7 @@
 //! - Memory is bounded: an answer has a largest size, and the cache keeps no text of an answer but its reason.
 
 use std::net::IpAddr;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -55,7 +56,8 @@ pub(super) struct AskedRequest<'a> {
 
 /// Answers of decision points.
 pub(crate) struct Decisions {
-    answers: Cache<[u8; 32], Answer>,
+    /// Created by the first question, so that it takes no memory without decision points.
+    answers: LazyLock<Cache<[u8; 32], Answer>>,
     counted: IntCounterVec,
 }
 
@@ -96,7 +98,7 @@ impl Decisions {
     /// Starts without answers.
     pub(crate) fn new(counted: IntCounterVec) -> Self {
         Self {
-            answers: Cache::new(ANSWERS_MAX),
+            answers: LazyLock::new(|| Cache::new(ANSWERS_MAX)),
             counted,
         }
     }
