@@ -84,7 +84,7 @@ async fn each_rejection_has_the_status_of_the_draft() {
     let gateway = Gateway::start("", &[ON]).await;
     let (stack, mut provider) = (&gateway.stack, gateway.stack.browser());
     let header = signed(stack, "one");
-    let unauthenticated = revoke(&mut provider, &alice(stack), "Bearer of-somebody").await;
+    let unauthenticated = revoke(&mut provider, &alice(stack), "Bearer unknown").await;
     assert_eq!(unauthenticated.status, 401);
     assert_eq!(unauthenticated.header("www-authenticate"), "Bearer");
     assert_eq!(unauthenticated.header("cache-control"), "no-store");

@@ -345,9 +345,9 @@ mod tests {
             let policy = policy(page);
             assert!(policy.contains(NO_FRAMES), "{policy}");
         }
-        let nobody = Pages::new(Look::default()).embedded_in(&[]);
-        assert!(!nobody.is_embedded());
-        let home = policy(nobody.message(language, ("A title", "Words"), &NextStep::Home, None));
+        let closed = Pages::new(Look::default()).embedded_in(&[]);
+        assert!(!closed.is_embedded());
+        let home = policy(closed.message(language, ("A title", "Words"), &NextStep::Home, None));
         assert!(home.contains(NO_FRAMES), "{home}");
     }
 
