@@ -267,7 +267,12 @@ async function vitest() {
   const { code } = await stream('npx', ['--no-install', 'vitest', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`], { cwd: join(ROOT, 'web') });
   if (!existsSync(report)) return { code: code || 1, passed: 0, failed: 0 };
   const counts = JSON.parse(readFileSync(report, 'utf8'));
-  return { code, passed: counts.numPassedTests, failed: counts.numTotalTests - counts.numPassedTests };
+  const failures = counts.testResults.flatMap(({ name, message, assertionResults }) => [
+    ...(message ? [`${name}: ${message}`] : []),
+    ...assertionResults.filter(({ status }) => status === 'failed').map(({ fullName, failureMessages }) => `${fullName}: ${failureMessages.join(' ')}`),
+  ]);
+  const said = failures.flatMap((text) => text.split('\n').filter((line) => !NO_NEWS.test(line))).slice(0, SAID_LINES).map((line) => line.slice(0, SAID_CHARS));
+  return { code, said, passed: counts.numPassedTests, failed: counts.numTotalTests - counts.numPassedTests };
 }
 
 async function unittest(folder) {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ada, down, ok, profileServer, signedOut } from "../testing/server";
+import { PATIENT_MS } from "../testing/setup";
 import { createSessionStore } from "./store";
 
 beforeEach(() => {
@@ -111,7 +112,7 @@ describe("the session store", () => {
     expect(server.asked).toHaveLength(3);
     expect(store.getSnapshot().lost).toBe("ended");
     const other = started(ok);
-    await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ user: ada, lost: null }));
+    await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ user: ada, lost: null }), PATIENT_MS);
     other.stop();
     stop();
   });
@@ -123,7 +124,7 @@ describe("the session store", () => {
     await other.store.check();
     // Messages arrive in order: once the sign-out has arrived, the earlier ones have too.
     other.store.signingOut();
-    await vi.waitFor(() => expect(store.getSnapshot().lost).toBe("signed-out"));
+    await vi.waitFor(() => expect(store.getSnapshot().lost).toBe("signed-out"), PATIENT_MS);
     expect(server.asked).toHaveLength(1);
     other.stop();
     stop();
