@@ -6,11 +6,12 @@ use std::path::Path;
 
 use prost::Message as _;
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     "session/v1/error_reason.proto",
     "session/v1/session.proto",
     "session/v1/session_service.proto",
     "session/v1/browser_session_service.proto",
+    "session/v1/operator_session_service.proto",
 ];
 
 /// Messages (and oneofs) with a secret or personal claims: `redacted.rs` implements their `Debug`.

@@ -220,6 +220,10 @@ pub struct Session {
     /// stays until the session is replaced.
     #[prost(message, optional, tag = "23")]
     pub sign_in_demand: ::core::option::Option<SignInDemand>,
+    /// What an operator who ended this user's sessions wrote for the user. Set only within 30 days of
+    /// that ending, and only in the first session that begins after it.
+    #[prost(message, optional, tag = "24")]
+    pub operator_notice: ::core::option::Option<OperatorNotice>,
 }
 /// Nested message and enum types in `Session`.
 pub mod session {
@@ -263,6 +267,16 @@ pub mod session {
             }
         }
     }
+}
+/// What an operator wrote for a user.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OperatorNotice {
+    /// When the operator ended the user's sessions.
+    #[prost(message, optional, tag = "1")]
+    pub at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The text: at most 500 bytes.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
 }
 /// What a new sign-in has to satisfy, because of a security event (OpenID Shared Signals) from the
 /// provider or another transmitter that the service trusts.
@@ -3479,6 +3493,908 @@ pub mod browser_session_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "session.v1.BrowserSessionService";
     impl<T> tonic::server::NamedService for BrowserSessionServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Who asks, and why.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Operator {
+    /// Issuer of the operator's own session. The edge sets the first three fields from that session and
+    /// replaces what a browser sends; they are empty for a service that acts for itself.
+    #[prost(string, tag = "1")]
+    pub issuer: ::prost::alloc::string::String,
+    /// The operator at that issuer ("sub").
+    #[prost(string, tag = "2")]
+    pub subject: ::prost::alloc::string::String,
+    /// Handle of the operator's own session.
+    #[prost(string, tag = "3")]
+    pub handle: ::prost::alloc::string::String,
+    /// Why the operator looks or ends, for the audit record: 1 to 500 bytes. Required.
+    #[prost(string, tag = "4")]
+    pub purpose: ::prost::alloc::string::String,
+}
+/// Which sessions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SessionFilter {
+    /// Issuer identifier of the provider. Required.
+    #[prost(string, tag = "1")]
+    pub issuer: ::prost::alloc::string::String,
+    /// Only sessions that began at this time or later.
+    #[prost(message, optional, tag = "9")]
+    pub created_after: ::core::option::Option<::prost_types::Timestamp>,
+    /// Only sessions that began before this time.
+    #[prost(message, optional, tag = "10")]
+    pub created_before: ::core::option::Option<::prost_types::Timestamp>,
+    /// Required.
+    #[prost(oneof = "session_filter::By", tags = "2, 3, 4, 5, 6, 7, 8")]
+    pub by: ::core::option::Option<session_filter::By>,
+}
+/// Nested message and enum types in `SessionFilter`.
+pub mod session_filter {
+    /// Required.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum By {
+        /// The session with this public name.
+        #[prost(string, tag = "2")]
+        Handle(::prost::alloc::string::String),
+        /// The sessions of this user ("sub").
+        #[prost(string, tag = "3")]
+        Subject(::prost::alloc::string::String),
+        /// The sessions of this session of the provider ("sid").
+        #[prost(string, tag = "4")]
+        ProviderSid(::prost::alloc::string::String),
+        /// The sessions with this verified e-mail address, in upper or lower case.
+        #[prost(string, tag = "5")]
+        Email(::prost::alloc::string::String),
+        /// The sessions last used from, or begun at, this IP address, or an address in this network (CIDR).
+        #[prost(string, tag = "6")]
+        Address(::prost::alloc::string::String),
+        /// The sessions whose user has this whole name ("name" or "preferred_username"), in upper or lower
+        /// case.
+        #[prost(string, tag = "7")]
+        Name(::prost::alloc::string::String),
+        /// All sessions of the provider. One client of the provider serves them all.
+        #[prost(bool, tag = "8")]
+        Everyone(bool),
+    }
+}
+/// Lists providers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListProvidersRequest {}
+/// The providers.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListProvidersResponse {
+    /// The providers, the operator's own first.
+    #[prost(message, repeated, tag = "1")]
+    pub providers: ::prost::alloc::vec::Vec<list_providers_response::Provider>,
+}
+/// Nested message and enum types in `ListProvidersResponse`.
+pub mod list_providers_response {
+    /// A provider.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Provider {
+        /// Its issuer identifier.
+        #[prost(string, tag = "1")]
+        pub issuer: ::prost::alloc::string::String,
+        /// Its name for people; empty if it has none.
+        #[prost(string, tag = "2")]
+        pub name: ::prost::alloc::string::String,
+    }
+}
+/// Finds sessions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchSessionsRequest {
+    /// Who asks. Required.
+    #[prost(message, optional, tag = "1")]
+    pub operator: ::core::option::Option<Operator>,
+    /// Which sessions. Required.
+    #[prost(message, optional, tag = "2")]
+    pub filter: ::core::option::Option<SessionFilter>,
+    /// Names of the claims to return in Session.user, besides "sub". The edge replaces them with those of
+    /// its rule.
+    #[prost(string, repeated, tag = "3")]
+    pub claims: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The most sessions to return: 0 means 50, more than 200 means 200.
+    #[prost(int32, tag = "4")]
+    pub page_size: i32,
+    /// next_page_token of the previous page; empty for the first page.
+    #[prost(string, tag = "5")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// A page of sessions.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SearchSessionsResponse {
+    /// The sessions, the newest first. Scope, token facts, attributes and device keys are left out.
+    #[prost(message, repeated, tag = "1")]
+    pub sessions: ::prost::alloc::vec::Vec<Session>,
+    /// The page_token of the next page; empty on the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// How many sessions this call examined.
+    #[prost(uint32, tag = "3")]
+    pub examined_count: u32,
+    /// The server's time.
+    #[prost(message, optional, tag = "4")]
+    pub server_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Ends sessions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EndFoundSessionsRequest {
+    /// Who asks. Required.
+    #[prost(message, optional, tag = "1")]
+    pub operator: ::core::option::Option<Operator>,
+    /// Which sessions: by handle, subject, provider_sid or everyone. Required.
+    #[prost(message, optional, tag = "2")]
+    pub filter: ::core::option::Option<SessionFilter>,
+    /// Does not end this session.
+    #[prost(string, tag = "3")]
+    pub except_handle: ::prost::alloc::string::String,
+    /// What the person reads at the next sign-in: at most 500 bytes of text; empty for nothing.
+    #[prost(string, tag = "4")]
+    pub message_to_person: ::prost::alloc::string::String,
+}
+/// What ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EndFoundSessionsResponse {
+    /// How many sessions this call ended.
+    #[prost(uint32, tag = "1")]
+    pub ended_count: u32,
+    /// Whether no session of the filter is left.
+    #[prost(bool, tag = "2")]
+    pub complete: bool,
+}
+/// Lists endings.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListEndingsRequest {
+    /// Who asks. Required.
+    #[prost(message, optional, tag = "1")]
+    pub operator: ::core::option::Option<Operator>,
+    /// Issuer identifier of the provider. Required.
+    #[prost(string, tag = "2")]
+    pub issuer: ::prost::alloc::string::String,
+    /// The user at that issuer ("sub"). Required.
+    #[prost(string, tag = "3")]
+    pub subject: ::prost::alloc::string::String,
+}
+/// The endings.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListEndingsResponse {
+    /// At most 100 endings, the newest first.
+    #[prost(message, repeated, tag = "1")]
+    pub endings: ::prost::alloc::vec::Vec<list_endings_response::Ending>,
+}
+/// Nested message and enum types in `ListEndingsResponse`.
+pub mod list_endings_response {
+    /// The end of a session.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Ending {
+        /// Handle of the session.
+        #[prost(string, tag = "1")]
+        pub handle: ::prost::alloc::string::String,
+        /// When it ended.
+        #[prost(message, optional, tag = "2")]
+        pub at: ::core::option::Option<::prost_types::Timestamp>,
+        /// Why it ended.
+        #[prost(enumeration = "super::Cause", tag = "3")]
+        pub cause: i32,
+        /// The operator who ended it, as issuer and subject with a space between; empty for another cause.
+        #[prost(string, tag = "4")]
+        pub operator: ::prost::alloc::string::String,
+        /// The purpose that the operator gave.
+        #[prost(string, tag = "5")]
+        pub purpose: ::prost::alloc::string::String,
+        /// The browser that last used the session.
+        #[prost(message, optional, tag = "6")]
+        pub last_seen_on: ::core::option::Option<super::Device>,
+    }
+}
+/// Watches a provider's sessions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchActivityRequest {
+    /// Who asks. Required.
+    #[prost(message, optional, tag = "1")]
+    pub operator: ::core::option::Option<Operator>,
+    /// Issuer identifier of the provider. Required.
+    #[prost(string, tag = "2")]
+    pub issuer: ::prost::alloc::string::String,
+}
+/// Something that happened.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Activity {
+    /// What happened.
+    #[prost(oneof = "activity::What", tags = "1, 2")]
+    pub what: ::core::option::Option<activity::What>,
+}
+/// Nested message and enum types in `Activity`.
+pub mod activity {
+    /// What happened.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum What {
+        /// A session began or ended, or a heartbeat.
+        #[prost(message, tag = "1")]
+        Event(super::SessionEvent),
+        /// Failed sign-ins. Only the edge sends it.
+        #[prost(message, tag = "2")]
+        Failures(super::SignInFailures),
+    }
+}
+/// Sign-ins that failed at one replica of the edge.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SignInFailures {
+    /// How many, by the error that the person saw ("ERR\_…").
+    #[prost(map = "string, uint64", tag = "1")]
+    pub by_error: ::std::collections::HashMap<::prost::alloc::string::String, u64>,
+    /// Since when the replica counts.
+    #[prost(message, optional, tag = "2")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Generated client implementations.
+pub mod operator_session_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Finds and ends the sessions of all people.
+    ///
+    /// Every call becomes an audit record with the caller, the operator and the purpose. A call is about one
+    /// provider. An operator sees no tokens, no scopes, and only the claims that the call names.
+    #[derive(Debug, Clone)]
+    pub struct OperatorSessionServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl OperatorSessionServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> OperatorSessionServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> OperatorSessionServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            OperatorSessionServiceClient::new(
+                InterceptedService::new(inner, interceptor),
+            )
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Lists the providers whose sessions the operator may see.
+        pub async fn list_providers(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListProvidersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListProvidersResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/session.v1.OperatorSessionService/ListProviders",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("session.v1.OperatorSessionService", "ListProviders"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Finds sessions, the newest first. A call examines a bounded number of sessions, so a page may be
+        /// short or empty before the last.
+        pub async fn search_sessions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SearchSessionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchSessionsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/session.v1.OperatorSessionService/SearchSessions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "session.v1.OperatorSessionService",
+                        "SearchSessions",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends the sessions of a filter with CAUSE_OPERATOR. A call ends a bounded number: repeat it until
+        /// `complete` is true.
+        pub async fn end_found_sessions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::EndFoundSessionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::EndFoundSessionsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/session.v1.OperatorSessionService/EndFoundSessions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "session.v1.OperatorSessionService",
+                        "EndFoundSessions",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists why a person's sessions ended in the last 30 days, the newest first.
+        pub async fn list_endings(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListEndingsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListEndingsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/session.v1.OperatorSessionService/ListEndings",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("session.v1.OperatorSessionService", "ListEndings"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Streams what happens to a provider's sessions, from now on. The stream ends when the operator may
+        /// no longer see it.
+        pub async fn watch_activity(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchActivityRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::Activity>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/session.v1.OperatorSessionService/WatchActivity",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("session.v1.OperatorSessionService", "WatchActivity"),
+                );
+            self.inner.server_streaming(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod operator_session_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with OperatorSessionServiceServer.
+    #[async_trait]
+    pub trait OperatorSessionService: std::marker::Send + std::marker::Sync + 'static {
+        /// Lists the providers whose sessions the operator may see.
+        async fn list_providers(
+            &self,
+            request: tonic::Request<super::ListProvidersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListProvidersResponse>,
+            tonic::Status,
+        >;
+        /// Finds sessions, the newest first. A call examines a bounded number of sessions, so a page may be
+        /// short or empty before the last.
+        async fn search_sessions(
+            &self,
+            request: tonic::Request<super::SearchSessionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchSessionsResponse>,
+            tonic::Status,
+        >;
+        /// Ends the sessions of a filter with CAUSE_OPERATOR. A call ends a bounded number: repeat it until
+        /// `complete` is true.
+        async fn end_found_sessions(
+            &self,
+            request: tonic::Request<super::EndFoundSessionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::EndFoundSessionsResponse>,
+            tonic::Status,
+        >;
+        /// Lists why a person's sessions ended in the last 30 days, the newest first.
+        async fn list_endings(
+            &self,
+            request: tonic::Request<super::ListEndingsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListEndingsResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the WatchActivity method.
+        type WatchActivityStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::Activity, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Streams what happens to a provider's sessions, from now on. The stream ends when the operator may
+        /// no longer see it.
+        async fn watch_activity(
+            &self,
+            request: tonic::Request<super::WatchActivityRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::WatchActivityStream>,
+            tonic::Status,
+        >;
+    }
+    /// Finds and ends the sessions of all people.
+    ///
+    /// Every call becomes an audit record with the caller, the operator and the purpose. A call is about one
+    /// provider. An operator sees no tokens, no scopes, and only the claims that the call names.
+    #[derive(Debug)]
+    pub struct OperatorSessionServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> OperatorSessionServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>>
+    for OperatorSessionServiceServer<T>
+    where
+        T: OperatorSessionService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/session.v1.OperatorSessionService/ListProviders" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListProvidersSvc<T: OperatorSessionService>(pub Arc<T>);
+                    impl<
+                        T: OperatorSessionService,
+                    > tonic::server::UnaryService<super::ListProvidersRequest>
+                    for ListProvidersSvc<T> {
+                        type Response = super::ListProvidersResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListProvidersRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as OperatorSessionService>::list_providers(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListProvidersSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/session.v1.OperatorSessionService/SearchSessions" => {
+                    #[allow(non_camel_case_types)]
+                    struct SearchSessionsSvc<T: OperatorSessionService>(pub Arc<T>);
+                    impl<
+                        T: OperatorSessionService,
+                    > tonic::server::UnaryService<super::SearchSessionsRequest>
+                    for SearchSessionsSvc<T> {
+                        type Response = super::SearchSessionsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SearchSessionsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as OperatorSessionService>::search_sessions(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SearchSessionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/session.v1.OperatorSessionService/EndFoundSessions" => {
+                    #[allow(non_camel_case_types)]
+                    struct EndFoundSessionsSvc<T: OperatorSessionService>(pub Arc<T>);
+                    impl<
+                        T: OperatorSessionService,
+                    > tonic::server::UnaryService<super::EndFoundSessionsRequest>
+                    for EndFoundSessionsSvc<T> {
+                        type Response = super::EndFoundSessionsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::EndFoundSessionsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as OperatorSessionService>::end_found_sessions(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = EndFoundSessionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/session.v1.OperatorSessionService/ListEndings" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListEndingsSvc<T: OperatorSessionService>(pub Arc<T>);
+                    impl<
+                        T: OperatorSessionService,
+                    > tonic::server::UnaryService<super::ListEndingsRequest>
+                    for ListEndingsSvc<T> {
+                        type Response = super::ListEndingsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListEndingsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as OperatorSessionService>::list_endings(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListEndingsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/session.v1.OperatorSessionService/WatchActivity" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchActivitySvc<T: OperatorSessionService>(pub Arc<T>);
+                    impl<
+                        T: OperatorSessionService,
+                    > tonic::server::ServerStreamingService<super::WatchActivityRequest>
+                    for WatchActivitySvc<T> {
+                        type Response = super::Activity;
+                        type ResponseStream = T::WatchActivityStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchActivityRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as OperatorSessionService>::watch_activity(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchActivitySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for OperatorSessionServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "session.v1.OperatorSessionService";
+    impl<T> tonic::server::NamedService for OperatorSessionServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

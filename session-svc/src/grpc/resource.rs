@@ -48,6 +48,7 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
         }),
         cookie_generation: session.cookie_generation.as_ref().map(cookie_generation),
         theft_at: session.theft_at_ms.map(from_ms),
+        operator_notice: None,
         sign_in_demand: session.sign_in_demand.as_ref().map(|demand| v1::SignInDemand {
             since: Some(from_ms(demand.since_ms)),
             acr: demand.acr.clone().unwrap_or_default(),

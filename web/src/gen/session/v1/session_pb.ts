@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file session/v1/session.proto.
  */
 export const file_session_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChhzZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SCnNlc3Npb24udjEirAcKB1Nlc3Npb24SDgoGaGFuZGxlGAEgASgJEg4KBmlzc3VlchgCIAEoCRIPCgdzdWJqZWN0GAMgASgJEhEKBHVzZXIYBCABKAlCA4ABARIXCgphdHRyaWJ1dGVzGAUgASgJQgOAAQESDQoFc2NvcGUYBiABKAkSOwoXYWNjZXNzX3Rva2VuX2V4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEWhhc19yZWZyZXNoX3Rva2VuGAggASgIEhQKDHByb3ZpZGVyX3NpZBgJIAEoCRI0ChBhdXRoZW50aWNhdGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjcmVhdGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglyb2xsZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjcKE2Fic29sdXRlX2V4cGlyZXNfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKCmNyZWF0ZWRfb24YDyABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgxsYXN0X3NlZW5fb24YECABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgVzdGF0ZRgRIAEoDjIZLnNlc3Npb24udjEuU2Vzc2lvbi5TdGF0ZRIPCgd2ZXJzaW9uGBIgASgEEg8KB2N1cnJlbnQYEyABKAgSMQoOZGV2aWNlX2JpbmRpbmcYFCABKAsyGS5zZXNzaW9uLnYxLkRldmljZUJpbmRpbmcSNwoRY29va2llX2dlbmVyYXRpb24YFSABKAsyHC5zZXNzaW9uLnYxLkNvb2tpZUdlbmVyYXRpb24SLAoIdGhlZnRfYXQYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDnNpZ25faW5fZGVtYW5kGBcgASgLMhguc2Vzc2lvbi52MS5TaWduSW5EZW1hbmQiXwoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIQCgxTVEFURV9BQ1RJVkUQARIXChNTVEFURV9ORUVEU19TSUdOX0lOEAISFAoQU1RBVEVfVU5SRUFEQUJMRRADIkYKDFNpZ25JbkRlbWFuZBIpCgVzaW5jZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDYWNyGAIgASgJImoKEENvb2tpZUdlbmVyYXRpb24SCgoCaWQYASABKAwSDgoGcGFyZW50GAIgASgMEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdzZXR0bGVkGAQgASgIIkoKDURldmljZUJpbmRpbmcSCwoDandrGAEgASgJEiwKCGJvdW5kX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJVCgZEZXZpY2USEgoKdXNlcl9hZ2VudBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKrAQoIVG9rZW5TZXQSGQoMYWNjZXNzX3Rva2VuGAEgASgJQgOAAQESEgoKdG9rZW5fdHlwZRgCIAEoCRINCgVzY29wZRgDIAEoCRIuCgpleHBpcmVzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIaCg1yZWZyZXNoX3Rva2VuGAUgASgJQgOAAQESFQoIaWRfdG9rZW4YBiABKAlCA4ABASK2AwoMU2Vzc2lvbkV2ZW50EisKBGtpbmQYASABKA4yHS5zZXNzaW9uLnYxLlNlc3Npb25FdmVudC5LaW5kEg4KBmhhbmRsZRgCIAEoCRIOCgZpc3N1ZXIYAyABKAkSDwoHc3ViamVjdBgEIAEoCRImCgJhdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoFY2F1c2UYBiABKA4yES5zZXNzaW9uLnYxLkNhdXNlEhQKDHJlc3VtZV90b2tlbhgHIAEoCRIOCgZudW1iZXIYCCABKAQSNQoSaGVhcnRiZWF0X2ludGVydmFsGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIpoBCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX0NSRUFURUQQARIPCgtLSU5EX1JPTExFRBACEhIKDktJTkRfUkVGUkVTSEVEEAMSEAoMS0lORF9DSEFOR0VEEAQSDgoKS0lORF9FTkRFRBAFEhIKDktJTkRfSEVBUlRCRUFUEAYSDwoLS0lORF9NSVNTRUQQB0oECAoQCyrGAgoFQ2F1c2USFQoRQ0FVU0VfVU5TUEVDSUZJRUQQABIQCgxDQVVTRV9MT0dPVVQQARIWChJDQVVTRV9PVEhFUl9ERVZJQ0UQAhIdChlDQVVTRV9CQUNLX0NIQU5ORUxfTE9HT1VUEAMSHgoaQ0FVU0VfRlJPTlRfQ0hBTk5FTF9MT0dPVVQQBBISCg5DQVVTRV9PUEVSQVRPUhAFEhIKDkNBVVNFX1JFUExBQ0VEEAYSFwoTQ0FVU0VfU0VTU0lPTl9MSU1JVBAHEhgKFENBVVNFX1RPS0VOX01JU01BVENIEAgSEwoPQ0FVU0VfQUJBTkRPTkVEEAkSDwoLQ0FVU0VfT1RIRVIQChIPCgtDQVVTRV9USEVGVBALEhgKFENBVVNFX1NFQ1VSSVRZX0VWRU5UEAwSEQoNQ0FVU0VfUkVGVVNFRBANYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChhzZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SCnNlc3Npb24udjEi4QcKB1Nlc3Npb24SDgoGaGFuZGxlGAEgASgJEg4KBmlzc3VlchgCIAEoCRIPCgdzdWJqZWN0GAMgASgJEhEKBHVzZXIYBCABKAlCA4ABARIXCgphdHRyaWJ1dGVzGAUgASgJQgOAAQESDQoFc2NvcGUYBiABKAkSOwoXYWNjZXNzX3Rva2VuX2V4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEWhhc19yZWZyZXNoX3Rva2VuGAggASgIEhQKDHByb3ZpZGVyX3NpZBgJIAEoCRI0ChBhdXRoZW50aWNhdGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjcmVhdGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglyb2xsZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjcKE2Fic29sdXRlX2V4cGlyZXNfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKCmNyZWF0ZWRfb24YDyABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgxsYXN0X3NlZW5fb24YECABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgVzdGF0ZRgRIAEoDjIZLnNlc3Npb24udjEuU2Vzc2lvbi5TdGF0ZRIPCgd2ZXJzaW9uGBIgASgEEg8KB2N1cnJlbnQYEyABKAgSMQoOZGV2aWNlX2JpbmRpbmcYFCABKAsyGS5zZXNzaW9uLnYxLkRldmljZUJpbmRpbmcSNwoRY29va2llX2dlbmVyYXRpb24YFSABKAsyHC5zZXNzaW9uLnYxLkNvb2tpZUdlbmVyYXRpb24SLAoIdGhlZnRfYXQYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDnNpZ25faW5fZGVtYW5kGBcgASgLMhguc2Vzc2lvbi52MS5TaWduSW5EZW1hbmQSMwoPb3BlcmF0b3Jfbm90aWNlGBggASgLMhouc2Vzc2lvbi52MS5PcGVyYXRvck5vdGljZSJfCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhAKDFNUQVRFX0FDVElWRRABEhcKE1NUQVRFX05FRURTX1NJR05fSU4QAhIUChBTVEFURV9VTlJFQURBQkxFEAMiRgoOT3BlcmF0b3JOb3RpY2USJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHRleHQYAiABKAkiRgoMU2lnbkluRGVtYW5kEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBILCgNhY3IYAiABKAkiagoQQ29va2llR2VuZXJhdGlvbhIKCgJpZBgBIAEoDBIOCgZwYXJlbnQYAiABKAwSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3NldHRsZWQYBCABKAgiSgoNRGV2aWNlQmluZGluZxILCgNqd2sYASABKAkSLAoIYm91bmRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIlUKBkRldmljZRISCgp1c2VyX2FnZW50GAEgASgJEg8KB2FkZHJlc3MYAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqsBCghUb2tlblNldBIZCgxhY2Nlc3NfdG9rZW4YASABKAlCA4ABARISCgp0b2tlbl90eXBlGAIgASgJEg0KBXNjb3BlGAMgASgJEi4KCmV4cGlyZXNfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKDXJlZnJlc2hfdG9rZW4YBSABKAlCA4ABARIVCghpZF90b2tlbhgGIAEoCUIDgAEBIrYDCgxTZXNzaW9uRXZlbnQSKwoEa2luZBgBIAEoDjIdLnNlc3Npb24udjEuU2Vzc2lvbkV2ZW50LktpbmQSDgoGaGFuZGxlGAIgASgJEg4KBmlzc3VlchgDIAEoCRIPCgdzdWJqZWN0GAQgASgJEiYKAmF0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgCgVjYXVzZRgGIAEoDjIRLnNlc3Npb24udjEuQ2F1c2USFAoMcmVzdW1lX3Rva2VuGAcgASgJEg4KBm51bWJlchgIIAEoBBI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24imgEKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfQ1JFQVRFRBABEg8KC0tJTkRfUk9MTEVEEAISEgoOS0lORF9SRUZSRVNIRUQQAxIQCgxLSU5EX0NIQU5HRUQQBBIOCgpLSU5EX0VOREVEEAUSEgoOS0lORF9IRUFSVEJFQVQQBhIPCgtLSU5EX01JU1NFRBAHSgQIChALKsYCCgVDYXVzZRIVChFDQVVTRV9VTlNQRUNJRklFRBAAEhAKDENBVVNFX0xPR09VVBABEhYKEkNBVVNFX09USEVSX0RFVklDRRACEh0KGUNBVVNFX0JBQ0tfQ0hBTk5FTF9MT0dPVVQQAxIeChpDQVVTRV9GUk9OVF9DSEFOTkVMX0xPR09VVBAEEhIKDkNBVVNFX09QRVJBVE9SEAUSEgoOQ0FVU0VfUkVQTEFDRUQQBhIXChNDQVVTRV9TRVNTSU9OX0xJTUlUEAcSGAoUQ0FVU0VfVE9LRU5fTUlTTUFUQ0gQCBITCg9DQVVTRV9BQkFORE9ORUQQCRIPCgtDQVVTRV9PVEhFUhAKEg8KC0NBVVNFX1RIRUZUEAsSGAoUQ0FVU0VfU0VDVVJJVFlfRVZFTlQQDBIRCg1DQVVTRV9SRUZVU0VEEA1iBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * A signed-in user on one device.
@@ -194,6 +194,14 @@ export type Session = Message<"session.v1.Session"> & {
    * @generated from field: session.v1.SignInDemand sign_in_demand = 23;
    */
   signInDemand?: SignInDemand | undefined;
+
+  /**
+   * What an operator who ended this user's sessions wrote for the user. Set only within 30 days of
+   * that ending, and only in the first session that begins after it.
+   *
+   * @generated from field: session.v1.OperatorNotice operator_notice = 24;
+   */
+  operatorNotice?: OperatorNotice | undefined;
 };
 
 /**
@@ -248,6 +256,34 @@ export const Session_StateSchema: GenEnum<Session_State> = /*@__PURE__*/
   enumDesc(file_session_v1_session, 0, 0);
 
 /**
+ * What an operator wrote for a user.
+ *
+ * @generated from message session.v1.OperatorNotice
+ */
+export type OperatorNotice = Message<"session.v1.OperatorNotice"> & {
+  /**
+   * When the operator ended the user's sessions.
+   *
+   * @generated from field: google.protobuf.Timestamp at = 1;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * The text: at most 500 bytes.
+   *
+   * @generated from field: string text = 2;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message session.v1.OperatorNotice.
+ * Use `create(OperatorNoticeSchema)` to create a new message.
+ */
+export const OperatorNoticeSchema: GenMessage<OperatorNotice> = /*@__PURE__*/
+  messageDesc(file_session_v1_session, 1);
+
+/**
  * What a new sign-in has to satisfy, because of a security event (OpenID Shared Signals) from the
  * provider or another transmitter that the service trusts.
  *
@@ -274,7 +310,7 @@ export type SignInDemand = Message<"session.v1.SignInDemand"> & {
  * Use `create(SignInDemandSchema)` to create a new message.
  */
 export const SignInDemandSchema: GenMessage<SignInDemand> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 1);
+  messageDesc(file_session_v1_session, 2);
 
 /**
  * A generation of a session's cookie. Random bytes in the cookie identify it. The first generation,
@@ -318,7 +354,7 @@ export type CookieGeneration = Message<"session.v1.CookieGeneration"> & {
  * Use `create(CookieGenerationSchema)` to create a new message.
  */
 export const CookieGenerationSchema: GenMessage<CookieGeneration> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 2);
+  messageDesc(file_session_v1_session, 3);
 
 /**
  * The device that a session is bound to (W3C Device Bound Session Credentials): a key pair whose
@@ -348,7 +384,7 @@ export type DeviceBinding = Message<"session.v1.DeviceBinding"> & {
  * Use `create(DeviceBindingSchema)` to create a new message.
  */
 export const DeviceBindingSchema: GenMessage<DeviceBinding> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 3);
+  messageDesc(file_session_v1_session, 4);
 
 /**
  * A browser at one moment.
@@ -383,7 +419,7 @@ export type Device = Message<"session.v1.Device"> & {
  * Use `create(DeviceSchema)` to create a new message.
  */
 export const DeviceSchema: GenMessage<Device> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 4);
+  messageDesc(file_session_v1_session, 5);
 
 /**
  * The answer of a provider's token endpoint (RFC 6749, section 5.1; OpenID Connect Core, section
@@ -440,7 +476,7 @@ export type TokenSet = Message<"session.v1.TokenSet"> & {
  * Use `create(TokenSetSchema)` to create a new message.
  */
 export const TokenSetSchema: GenMessage<TokenSet> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 5);
+  messageDesc(file_session_v1_session, 6);
 
 /**
  * Something that happened to a session.
@@ -520,7 +556,7 @@ export type SessionEvent = Message<"session.v1.SessionEvent"> & {
  * Use `create(SessionEventSchema)` to create a new message.
  */
 export const SessionEventSchema: GenMessage<SessionEvent> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 6);
+  messageDesc(file_session_v1_session, 7);
 
 /**
  * What happened.
@@ -589,7 +625,7 @@ export enum SessionEvent_Kind {
  * Describes the enum session.v1.SessionEvent.Kind.
  */
 export const SessionEvent_KindSchema: GenEnum<SessionEvent_Kind> = /*@__PURE__*/
-  enumDesc(file_session_v1_session, 6, 0);
+  enumDesc(file_session_v1_session, 7, 0);
 
 /**
  * Why a session ended.
