@@ -94,6 +94,9 @@ pub enum TokenRefreshError {
     /// The provider does not accept the session's access token for an exchange.
     #[error("the provider does not accept the access token for an exchange")]
     SubjectRefused,
+    /// The ID token has expired, and a refresh brought no new one.
+    #[error("the ID token has expired, and a refresh brought no new one: sign in again")]
+    IdTokenExpired,
     /// The provider is unreachable or has not answered yet; a retry may succeed.
     #[error("the identity provider cannot be reached")]
     ProviderUnavailable,
@@ -113,7 +116,11 @@ impl TokenRefreshError {
     pub(crate) fn is_about_target(self) -> bool {
         matches!(
             self,
-            Self::TargetRefused | Self::ScopeRefused | Self::ExchangeRefused | Self::SubjectRefused
+            Self::TargetRefused
+                | Self::ScopeRefused
+                | Self::ExchangeRefused
+                | Self::SubjectRefused
+                | Self::IdTokenExpired
         )
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariants: every wrong setting is reported at once; only existing features have settings; messages hold no key.
 
+pub mod api_servers;
 mod kept;
 pub mod signals;
 pub mod transit;
@@ -25,6 +26,7 @@ use crate::store::url::StoreSettings;
 use crate::transit::TransitSettings;
 use crate::transmitter::Receivers;
 
+use self::api_servers::ApiServersFile;
 pub(crate) use self::kept::store_and_keys;
 
 /// The program and all its settings.
@@ -55,6 +57,7 @@ pub static SERVICE: Service = Service {
         &transit::TOPIC,
         &DURATIONS,
         &LIMITS,
+        &API_SERVERS,
         &signals::TOPIC,
     ],
 };
@@ -166,6 +169,17 @@ pub static LIMITS: Topic = Topic {
     )],
 };
 
+/// Tokens of other authorization servers.
+static API_SERVERS: Topic = Topic {
+    title: "APIs of other trust domains",
+    settings: &[setting(
+        "SESSION_API_SERVERS",
+        "",
+        "FILE",
+        "TOML list of the authorization servers of APIs in other trust domains. Each has a [[server]] table: audience (the name that routes use), issuer, client_id, client_secret_file or client_key_file, and optionally client_auth, token_endpoint, resource, scope and ca_file. Needs EDGE_STORE_ID_TOKEN. Read again when it changes, with the files it names.",
+    )],
+};
+
 /// Settings are in seconds, the fields in milliseconds.
 const SECOND_MS: u64 = 1_000;
 
@@ -202,6 +216,8 @@ pub struct Settings {
     pub limits: SessionLimits,
     /// The providers.
     pub providers: ConfiguredProviders,
+    /// The authorization servers of APIs in other trust domains.
+    pub api_servers: Option<ApiServersFile>,
     /// Trusted transmitters of security events.
     pub transmitters: Option<TransmittersFile>,
     /// Receivers of events about ended sessions.
@@ -222,6 +238,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     let transit = transit::read(reader, &keys);
     kept::check_files(reader, &store);
     let store_file = reader.secret_file("SESSION_STORE");
+    let api_servers = api_servers::read(reader, &providers);
     let proxy = providers
         .settings()
         .next()
@@ -248,6 +265,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
             watch_heartbeat: WATCH_HEARTBEAT,
         },
         providers,
+        api_servers,
         transmitters: signals.transmitters,
         receivers: signals.receivers,
     }

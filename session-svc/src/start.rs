@@ -31,6 +31,7 @@ use crate::session::Lifetime;
 use crate::session_store::{SessionCounts, SessionStore};
 use crate::sessions::{SessionLimits, Sessions};
 use crate::settings::Settings;
+use crate::settings::api_servers::ApiServersFile;
 use crate::store::{self, KeyValueStore, MeasuredStore, OpenError};
 use crate::store_condition::StoreCondition;
 use crate::transit::{KeyLoader, KeysError};
@@ -192,7 +193,9 @@ async fn run_at(
         provider_settings::follow(&party, &provider.credential_files);
         parties.push(party);
     }
-    let provider = RefreshProviders::of_parties(settings.providers.listed, parties);
+    let api_servers = settings.api_servers.map(ApiServersFile::follow);
+    let provider = RefreshProviders::of_parties(settings.providers.listed, parties)
+        .with_api_servers(api_servers.unwrap_or_default());
     let store = store::open_from(
         &settings.store,
         settings.store_file.as_deref(),

@@ -32,8 +32,8 @@ pub use client::client_key::{ClientKey, ClientKeys, SigningFailed};
 pub use client::dpop::DpopKey;
 pub use error::oauth_error::OAuthError;
 pub use error::{
-    AccessTokenError, BuildError, GrantError, GroupsError, IdTokenError, IssuerParameterError, Outage,
-    ProviderError, UserinfoError,
+    AccessTokenError, BuildError, CrossAppError, GrantError, GroupsError, IdTokenError, IssuerParameterError,
+    Outage, ProviderError, UserinfoError,
 };
 pub use grants::authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use grants::revocation::{RevocationResult, TokenHint};
@@ -54,7 +54,9 @@ pub use settings::observer::RequestObserver;
 pub use settings::proxy::ForwardProxy;
 pub use settings::tenants::{AllowedTenants, TenantRule};
 pub use settings::token_target::{ApiTokenGrant, TokenTarget, is_resource};
-pub use settings::{Credentials, DEFAULT_TOKEN_LIFETIME_SECS, Par, ProviderSettings, ResponseMode};
+pub use settings::{
+    Credentials, DEFAULT_TOKEN_LIFETIME_SECS, IssuerUse, Par, ProviderSettings, ResponseMode,
+};
 pub use tokens::access_token::{TokenBinding, VerifiedAccessToken};
 pub use tokens::claims::{PROTOCOL_CLAIMS, user_claim};
 pub use tokens::device_proof::{DeviceProof, unverified_challenge, verify_refresh, verify_registration};

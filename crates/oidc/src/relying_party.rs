@@ -1,6 +1,7 @@
 //! The relying party: one provider, one client registration.
 
 mod api_tokens;
+mod cross_app;
 mod groups;
 mod probing;
 mod resource;

@@ -127,6 +127,14 @@ pub struct Script {
     pub exchange: Claims,
     /// OAuth error of token exchanges (status 400).
     pub exchange_error: Option<String>,
+    /// Patches the claims of assertions for other servers (ID-JAG).
+    pub id_jag: Claims,
+    /// Patches the header of such assertions.
+    pub id_jag_header: Claims,
+    /// Patches responses to assertions of another provider (RFC 7523).
+    pub jwt_bearer: Claims,
+    /// OAuth error of such grants (status 400).
+    pub jwt_bearer_error: Option<String>,
     /// Header and claims that a client's assertion must have; the answer to any other is `invalid_client`.
     pub assertion: Claims,
     /// Resources for which a refresh returns no token (RFC 8707).
@@ -182,6 +190,10 @@ impl Default for Script {
             refresh_error: None,
             exchange: Claims::new(),
             exchange_error: None,
+            id_jag: Claims::new(),
+            id_jag_header: Claims::new(),
+            jwt_bearer: Claims::new(),
+            jwt_bearer_error: None,
             assertion: Claims::new(),
             unknown_resources: Vec::new(),
             refresh_id_token: true,

@@ -15,6 +15,10 @@ use crate::{CLIENT_ID, CLIENT_SECRET, Recorded};
 
 /// The grant of RFC 8693, and its token type.
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+/// The grant of another provider's assertion (RFC 7523).
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 
 /// Answers a grant.
@@ -28,7 +32,11 @@ pub(crate) fn token(state: &State, request: &Recorded) -> Response {
     match grant.as_str() {
         "authorization_code" => code_grant(state, &mut memory, request),
         "refresh_token" => refresh_grant(state, &mut memory, request),
+        EXCHANGE if request.param("requested_token_type") == Some(ID_JAG) => {
+            assertion_grant(state, &mut memory, request)
+        }
         EXCHANGE => exchange_grant(&mut memory, request),
+        JWT_BEARER => jwt_bearer_grant(state, &mut memory, request),
         _ => oauth_error("unsupported_grant_type"),
     }
 }
@@ -113,6 +121,80 @@ fn exchange_grant(memory: &mut Memory, request: &Recorded) -> Response {
         body.as_object().cloned().unwrap_or_default(),
         &memory.script.exchange,
     )
+}
+
+/// A token exchange that issues an assertion for another server
+/// (draft-ietf-oauth-identity-assertion-authz-grant). It is for the same client there.
+fn assertion_grant(state: &State, memory: &mut Memory, request: &Recorded) -> Response {
+    if let Some(error) = memory.script.exchange_error.clone() {
+        return oauth_error(&error);
+    }
+    let now = memory.now();
+    let subject = claims(request.param("subject_token").unwrap_or_default());
+    let is_ours = subject.get("iss") == Some(&json!(state.issuer));
+    let is_valid = subject
+        .get("exp")
+        .and_then(Value::as_u64)
+        .is_some_and(|exp| now < exp);
+    if request.param("subject_token_type") != Some(ID_TOKEN) || !is_ours || !is_valid {
+        return oauth_error("invalid_request");
+    }
+    let mut assertion = json!({
+        "iss": state.issuer, "sub": subject.get("sub"), "aud": request.param("audience"), "client_id": CLIENT_ID,
+        "jti": memory.fresh("assertion"), "iat": now, "exp": now + 300,
+    });
+    for name in ["resource", "scope"] {
+        if let Some(value) = request.param(name) {
+            assertion[name] = json!(value);
+        }
+    }
+    let mut header = memory.header("oauth-id-jag+jwt");
+    let script = &memory.script;
+    for (value, change) in [
+        (&mut header, &script.id_jag_header),
+        (&mut assertion, &script.id_jag),
+    ] {
+        if let Value::Object(members) = value {
+            patch(members, change);
+        }
+    }
+    let body = json!({
+        "access_token": memory.keys.sign(&header, &assertion), "issued_token_type": ID_JAG, "token_type": "N_A",
+        "expires_in": 300,
+    });
+    respond(
+        body.as_object().cloned().unwrap_or_default(),
+        &memory.script.exchange,
+    )
+}
+
+/// A token for an assertion of another provider, which counts once. The script decides whether it is trusted.
+fn jwt_bearer_grant(state: &State, memory: &mut Memory, request: &Recorded) -> Response {
+    if let Some(error) = memory.script.jwt_bearer_error.clone() {
+        return oauth_error(&error);
+    }
+    let assertion = claims(request.param("assertion").unwrap_or_default());
+    let jti = assertion.get("jti").and_then(Value::as_str).unwrap_or_default();
+    let is_for_us = assertion.get("aud") == Some(&json!(state.issuer));
+    if !is_for_us || !memory.proofs.insert(format!("assertion {jti}")) {
+        return oauth_error("invalid_grant");
+    }
+    let token_type = if memory.script.dpop { "DPoP" } else { "Bearer" };
+    let body = json!({ "access_token": memory.fresh("cross"), "token_type": token_type, "expires_in": 3600 });
+    respond(
+        body.as_object().cloned().unwrap_or_default(),
+        &memory.script.jwt_bearer,
+    )
+}
+
+/// The claims of a JWT, unverified; empty for another text.
+fn claims(jwt: &str) -> Claims {
+    let part = jwt
+        .split('.')
+        .nth(1)
+        .and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
+    part.and_then(|part| serde_json::from_slice(&part).ok())
+        .unwrap_or_default()
 }
 
 /// The tokens of a person who has just signed in, without a browser.

@@ -33,7 +33,8 @@ fn describe(error: &SessionsError) -> (ErrorReason, Option<(&'static str, String
         SessionsError::Missing | SessionsError::Tokens(TokenRefreshError::Missing) => ErrMissingSession,
         SessionsError::Refused(TokenRefusal::MissingAccessToken) => ErrMissingAccessToken,
         SessionsError::Refused(TokenRefusal::MissingRefreshToken) => ErrMissingRefreshToken,
-        SessionsError::Refused(TokenRefusal::ExpiredAccessToken) => ErrExpiredAccessToken,
+        SessionsError::Refused(TokenRefusal::ExpiredAccessToken | TokenRefusal::ExpiredIdToken)
+        | SessionsError::Tokens(TokenRefreshError::IdTokenExpired) => ErrExpiredAccessToken,
         SessionsError::Refused(TokenRefusal::RefusedBefore | TokenRefusal::SignInOwed)
         | SessionsError::Tokens(TokenRefreshError::Refused | TokenRefreshError::Rejected) => {
             ErrFailedRefreshGrant
@@ -41,7 +42,8 @@ fn describe(error: &SessionsError) -> (ErrorReason, Option<(&'static str, String
         SessionsError::Tokens(TokenRefreshError::TargetRefused) => ErrInvalidTarget,
         // A use case reports the rejected scopes itself.
         SessionsError::Tokens(TokenRefreshError::ScopeRefused) => ErrInsufficientScope,
-        SessionsError::Tokens(TokenRefreshError::ExchangeRefused | TokenRefreshError::SubjectRefused) => {
+        SessionsError::Refused(TokenRefusal::MissingIdToken)
+        | SessionsError::Tokens(TokenRefreshError::ExchangeRefused | TokenRefreshError::SubjectRefused) => {
             ErrFailedTokenExchange
         }
         SessionsError::Tokens(TokenRefreshError::ProviderUnavailable) => ErrProviderUnavailable,

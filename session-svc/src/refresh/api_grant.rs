@@ -20,10 +20,10 @@ impl RefreshFlight {
         &self,
         session: Session,
         target: &ApiTarget,
-        source: ApiTokenSource,
+        source: &ApiTokenSource,
         error: GrantError,
     ) -> LeadOutcome {
-        let by_exchange = source == ApiTokenSource::AccessToken;
+        let by_exchange = *source == ApiTokenSource::AccessToken;
         let (outcome, meaning) = match &error {
             GrantError::Refused(refusal) if refusal.is_about_target() => {
                 (FlightOutcome::Target, TokenRefreshError::TargetRefused)
@@ -84,7 +84,12 @@ pub(super) fn show_unsaved(session: &mut Session, token: ApiToken, now_ms: u64) 
 }
 
 /// The token of an answer, for the next version of the session.
-pub(super) fn api_token(session: &Session, target: &ApiTarget, tokens: &RefreshedTokens) -> ApiToken {
+pub(super) fn api_token(
+    session: &Session,
+    target: &ApiTarget,
+    server: &str,
+    tokens: &RefreshedTokens,
+) -> ApiToken {
     let scope = match &tokens.scope {
         Some(scope) => Scope::parse(scope),
         // The requested scope is granted (RFC 6749, section 5.1).
@@ -95,5 +100,6 @@ pub(super) fn api_token(session: &Session, target: &ApiTarget, tokens: &Refreshe
         access: access_token(tokens),
         scope,
         version: session.version.saturating_add(1),
+        server: server.to_owned(),
     }
 }

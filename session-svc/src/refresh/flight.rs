@@ -68,7 +68,8 @@ impl From<TokenRefreshError> for LeadError {
             TokenRefreshError::Refused => FlightOutcome::Refused,
             TokenRefreshError::Rejected
             | TokenRefreshError::ExchangeRefused
-            | TokenRefreshError::SubjectRefused => FlightOutcome::Rejected,
+            | TokenRefreshError::SubjectRefused
+            | TokenRefreshError::IdTokenExpired => FlightOutcome::Rejected,
             TokenRefreshError::TargetRefused | TokenRefreshError::ScopeRefused => FlightOutcome::Target,
             TokenRefreshError::ProviderUnavailable => FlightOutcome::Transient,
             TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_) => FlightOutcome::Store,

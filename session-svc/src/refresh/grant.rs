@@ -49,6 +49,12 @@ impl RefreshFlight {
             Some((_, ApiTokenSource::AccessToken)) => still_good(&session, now_ms())
                 .map(|access| access.value.text())
                 .ok_or(TokenRefreshError::ProviderUnavailable)?,
+            Some((target, ApiTokenSource::IdToken(issuer))) => {
+                let provider = provider.as_ref();
+                return self
+                    .grant_cross_app(provider, session, (target, issuer), held)
+                    .await;
+            }
             Some((_, ApiTokenSource::RefreshToken)) | None => {
                 let refresh_token = session.tokens.refresh.as_ref().map(StoredToken::text);
                 refresh_token.ok_or(TokenRefreshError::Refused)?
@@ -78,7 +84,7 @@ impl RefreshFlight {
     }
 
     /// A process that was suspended must not use a token that another replica may be using.
-    fn check_lease(&self, held: &LeaseExpiry) -> Result<(), LeadError> {
+    pub(super) fn check_lease(&self, held: &LeaseExpiry) -> Result<(), LeadError> {
         if held.is_certain() {
             return Ok(());
         }
@@ -155,7 +161,8 @@ impl RefreshFlight {
                 apply_id_token(session, tokens, id_token);
             }
             if let Some(target) = target {
-                self.put_bounded(session, api_token(session, target, tokens), now_ms);
+                let token = api_token(session, target, self.wanted.server(), tokens);
+                self.put_bounded(session, token, now_ms);
             }
         };
         let mut session = self
@@ -167,7 +174,7 @@ impl RefreshFlight {
             return Err(TokenRefreshError::Missing.into());
         }
         if let Some(target) = target {
-            let token = api_token(&session, target, tokens);
+            let token = api_token(&session, target, self.wanted.server(), tokens);
             show_unsaved(&mut session, token, now_ms);
         }
         if session.provider_sid != sid_before {
@@ -214,6 +221,7 @@ impl RefreshFlight {
         let revocable = |token: &String, is_access| RevocableToken {
             value: StoredToken::new(token.clone()),
             is_access,
+            server: self.wanted.server().to_owned(),
         };
         let refresh = tokens.refresh_token.iter().map(|token| revocable(token, false));
         let api = self

@@ -5,7 +5,7 @@
 //! decides which replica calls the provider. The other replicas poll the session, or take over when the lease
 //! has expired.
 //!
-//! Tokens for single APIs have flights of their own (`api_grant`). After the provider refuses a request, the
+//! Tokens for single APIs have flights of their own (`api_grant`, `cross_app`). After the provider refuses a request, the
 //! next ones pause for a moment (`pauses`).
 //!
 //! This module also ends sessions (`ending`). It notes their tokens in the store (`revocation_notes`) to revoke them.
@@ -25,6 +25,8 @@
 //! refused and the session needs a sign-in (see `docs/architecture.md`).
 
 mod api_grant;
+mod api_servers;
+mod cross_app;
 mod ending;
 mod flight;
 mod flights;
@@ -48,6 +50,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+pub use api_servers::{ApiServer, ApiServers, ServerList};
 pub use measures::Measures;
 pub use provider::{RefreshProvider, RefreshProviders};
 
@@ -216,12 +219,21 @@ impl Refresher {
         Ok(Session::clone(&session))
     }
 
-    /// The token type used to request tokens for single APIs at this issuer.
-    pub(crate) fn api_token_source(&self, issuer: &str) -> ApiTokenSource {
+    /// The token type used to request a token for an API at this issuer.
+    pub(crate) fn api_token_source(&self, issuer: &str, target: &ApiTarget) -> ApiTokenSource {
+        if let Some(server) = self.providers.api_servers().named(&target.audience) {
+            return ApiTokenSource::IdToken(server.issuer().to_owned());
+        }
         let provider = self.providers.of(issuer);
         provider.map_or(ApiTokenSource::AccessToken, |provider| {
             provider.api_token_source()
         })
+    }
+
+    /// The recent refusal of a token for the API, if any.
+    pub(crate) fn api_refusal(&self, seen: &Session, target: &ApiTarget) -> Option<TokenRefreshError> {
+        let paused = Paused::of_target(target);
+        self.pauses.find(seen, paused, self.session_store.now_ms())
     }
 
     /// Returns an API token newer than the one in the session `seen`; all waiting calls share one grant.
@@ -231,12 +243,12 @@ impl Refresher {
         target: &ApiTarget,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<ApiToken, TokenRefreshError> {
-        let paused = Paused::of_target(target);
-        if let Some(refused) = self.pauses.find(seen, paused, self.session_store.now_ms()) {
+        if let Some(refused) = self.api_refusal(seen, target) {
             return Err(refused);
         }
-        let source = self.api_token_source(&seen.issuer);
-        let wanted = |seen: &Session| TokenRequest::api(seen, target.clone(), source);
+        let paused = Paused::of_target(target);
+        let source = self.api_token_source(&seen.issuer, target);
+        let wanted = |seen: &Session| TokenRequest::api(seen, target.clone(), source.clone());
         let remember = |asked: &Session, error: &TokenRefreshError| {
             if error.is_about_target() {
                 let now_ms = self.session_store.now_ms();

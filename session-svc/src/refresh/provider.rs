@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use oidc::{
-    ApiTokenGrant, ExpectedRefreshedIdToken, GrantError, IdToken, IdTokenError, OAuthError, ProviderError,
-    RefreshedTokens, RelyingParty, RevocationResult, TokenHint, TokenTarget,
+    ApiTokenGrant, CrossAppError, ExpectedRefreshedIdToken, GrantError, IdToken, IdTokenError, OAuthError,
+    ProviderError, RefreshedTokens, RelyingParty, RevocationResult, TokenHint, TokenTarget,
 };
 
+use super::ApiServers;
 use crate::session::ApiTokenSource;
 
 /// The error code of a provider that does not support the grant (RFC 6749, section 5.2).
@@ -47,12 +48,26 @@ pub trait RefreshProvider: Send + Sync + 'static {
     /// refresh that names the API (RFC 8707, section 2.2). The default refuses.
     async fn api_token(
         &self,
-        _source: ApiTokenSource,
+        _source: &ApiTokenSource,
         _token: &str,
         _target: &TokenTarget<'_>,
         _now: u64,
     ) -> Result<RefreshedTokens, GrantError> {
         Err(GrantError::Refused(OAuthError::new(NOT_OFFERED)))
+    }
+
+    /// Requests a token of an API's own authorization server with the session's ID token (ID-JAG). The default
+    /// refuses.
+    async fn cross_app_token(
+        &self,
+        _server: &RelyingParty,
+        _id_token: &str,
+        _target: &TokenTarget<'_>,
+        _now: u64,
+    ) -> Result<RefreshedTokens, CrossAppError> {
+        Err(CrossAppError::Provider(GrantError::Refused(OAuthError::new(
+            NOT_OFFERED,
+        ))))
     }
 
     /// Revokes a token (RFC 7009).
@@ -88,7 +103,7 @@ impl RefreshProvider for RelyingParty {
 
     async fn api_token(
         &self,
-        source: ApiTokenSource,
+        source: &ApiTokenSource,
         token: &str,
         target: &TokenTarget<'_>,
         now: u64,
@@ -96,7 +111,19 @@ impl RefreshProvider for RelyingParty {
         match source {
             ApiTokenSource::AccessToken => self.exchange_token(token, target, now).await,
             ApiTokenSource::RefreshToken => self.refresh_for(token, target, now).await,
+            // Another server issues the token: `cross_app_token`.
+            ApiTokenSource::IdToken(_) => Err(GrantError::Refused(OAuthError::new(NOT_OFFERED))),
         }
+    }
+
+    async fn cross_app_token(
+        &self,
+        server: &RelyingParty,
+        id_token: &str,
+        target: &TokenTarget<'_>,
+        now: u64,
+    ) -> Result<RefreshedTokens, CrossAppError> {
+        Self::cross_app_token(self, server, id_token, target, now).await
     }
 
     async fn revoke(
@@ -112,9 +139,12 @@ impl RefreshProvider for RelyingParty {
 /// A provider, and the sessions it refreshes: those of the party's issuer and its tenants; `None` for all.
 type ListedProvider = (Option<RelyingParty>, Arc<dyn RefreshProvider>);
 
-/// The providers of sessions. Clones share everything.
+/// The providers of sessions, and the authorization servers of APIs. Clones share everything.
 #[derive(Clone)]
-pub struct RefreshProviders(Arc<Vec<ListedProvider>>);
+pub struct RefreshProviders {
+    listed: Arc<Vec<ListedProvider>>,
+    api_servers: ApiServers,
+}
 
 impl RefreshProviders {
     /// Creates the providers from a file's list (`listed`), or the single one from variables.
@@ -124,7 +154,24 @@ impl RefreshProviders {
             let of_issuer = listed.then(|| party.clone());
             (of_issuer, Arc::new(party) as Arc<dyn RefreshProvider>)
         });
-        Self(Arc::new(each.collect()))
+        Self::of_listed(each.collect())
+    }
+
+    fn of_listed(listed: Vec<ListedProvider>) -> Self {
+        Self {
+            listed: Arc::new(listed),
+            api_servers: ApiServers::default(),
+        }
+    }
+
+    /// The same providers, next to these servers of APIs.
+    #[must_use]
+    pub fn with_api_servers(self, api_servers: ApiServers) -> Self {
+        Self { api_servers, ..self }
+    }
+
+    pub(super) fn api_servers(&self) -> &ApiServers {
+        &self.api_servers
     }
 
     /// How long a caller waits for tokens of this issuer.
@@ -136,13 +183,16 @@ impl RefreshProviders {
     /// The provider of this issuer; `None` if it is not configured any more.
     pub(super) fn of(&self, issuer: &str) -> Option<&Arc<dyn RefreshProvider>> {
         let is_of = |party: &RelyingParty| party.settings().is_issuer(issuer);
-        let found = self.0.iter().find(|(party, _)| party.as_ref().is_none_or(is_of));
+        let found = self
+            .listed
+            .iter()
+            .find(|(party, _)| party.as_ref().is_none_or(is_of));
         found.map(|(_, provider)| provider)
     }
 }
 
 impl<P: RefreshProvider> From<P> for RefreshProviders {
     fn from(only: P) -> Self {
-        Self(Arc::new(vec![(None, Arc::new(only))]))
+        Self::of_listed(vec![(None, Arc::new(only))])
     }
 }

@@ -23,33 +23,44 @@ impl Refresher {
             self.measures.revocation("put_off");
             return;
         };
-        if self.revoke(&note).await {
+        if self.revoke(&note).await.is_ok() {
             self.forget_note(name).await;
         }
     }
 
-    /// Sends the requests one after the other; true if no token is left to revoke.
-    pub(super) async fn revoke(&self, note: &RevocationNote) -> bool {
-        let issuer = note.issuer.as_str();
-        let Some(provider) = self.providers.of(issuer) else {
+    /// Sends the requests one after the other.
+    ///
+    /// # Errors
+    /// The issuer of the last server with tokens left to revoke.
+    pub(super) async fn revoke<'a>(&self, note: &'a RevocationNote) -> Result<(), &'a str> {
+        let mut away = Vec::new();
+        for token in &note.tokens {
+            let issuer = note.issuer_of(token);
+            // An unavailable server will not answer the next request either.
+            if !away.contains(&issuer) && !self.revoke_one(issuer, token).await {
+                away.push(issuer);
+            }
+        }
+        away.pop().map_or(Ok(()), Err)
+    }
+
+    /// Sends one request; true if no retry is needed.
+    async fn revoke_one(&self, issuer: &str, token: &RevocableToken) -> bool {
+        let server = self.providers.api_servers().of(&token.server);
+        let provider = match token.server.as_str() {
+            "" => self.providers.of(issuer).map(Arc::as_ref),
+            _ => server
+                .as_ref()
+                .map(|server| &server.client as &dyn RefreshProvider),
+        };
+        let Some(provider) = provider else {
             tracing::warn!(
                 issuer,
-                "the provider is not configured: a refresh token is not revoked and expires"
+                "the server of a token is not configured: the token is not revoked and expires"
             );
             self.measures.revocation("given_up");
             return true;
         };
-        for token in &note.tokens {
-            // An unavailable provider will not answer the next request either.
-            if !self.revoke_one(provider.as_ref(), issuer, token).await {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Sends one request; true if no retry is needed.
-    async fn revoke_one(&self, provider: &dyn RefreshProvider, issuer: &str, token: &RevocableToken) -> bool {
         let now = self.session_store.now_ms() / 1_000;
         let hint = if token.is_access {
             TokenHint::AccessToken

@@ -57,7 +57,17 @@ pub(super) struct RevocationNote {
     session: String,
 }
 
-/// Providers that could not be reached: the time of the next call, and the pause before it.
+impl RevocationNote {
+    /// The issuer of the server that revokes this token.
+    pub(super) fn issuer_of<'a>(&'a self, token: &'a RevocableToken) -> &'a str {
+        match token.server.as_str() {
+            "" => &self.issuer,
+            server => server,
+        }
+    }
+}
+
+/// Servers that could not be reached: the time of the next call, and the pause before it.
 type Pauses = HashMap<String, (Instant, Duration)>;
 
 impl Refresher {
@@ -209,16 +219,24 @@ impl Refresher {
             }
             return Ok(());
         }
-        let pause = pauses.get(&note.issuer).copied();
-        if pause.is_some_and(|(until, _)| Instant::now() < until) {
+        let issuers = || note.tokens.iter().map(|token| note.issuer_of(token));
+        let is_paused = |issuer| {
+            pauses
+                .get(issuer)
+                .is_some_and(|(until, _)| Instant::now() < *until)
+        };
+        if issuers().any(is_paused) {
             return Ok(());
         }
-        if self.revoke(&note).await {
-            pauses.remove(&note.issuer);
-            self.forget_note(record.name).await;
+        if let Err(away) = self.revoke(&note).await {
+            let last = pauses.get(away);
+            let pause = last.map_or(FIRST_PAUSE, |(_, pause)| (*pause * 2).min(LAST_PAUSE));
+            pauses.insert(away.to_owned(), (Instant::now() + pause, pause));
         } else {
-            let pause = pause.map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LAST_PAUSE));
-            pauses.insert(note.issuer, (Instant::now() + pause, pause));
+            for issuer in issuers() {
+                pauses.remove(issuer);
+            }
+            self.forget_note(record.name).await;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ pub(super) struct TokenRequest {
     api: Option<(ApiTarget, ApiTokenSource)>,
     /// The generation of the access token seen, or the version of the API token seen; 0 for none.
     seen: u64,
-    /// The generation of the access token sent in an exchange; 0 if none is sent. So callers with a newer
+    /// The generation of the access token or ID token sent in an exchange; 0 if none is sent. So callers with a newer
     /// token do not receive the refusal of an older one.
     shown: u64,
 }
@@ -33,7 +33,7 @@ impl TokenRequest {
         Self {
             seen: seen.tokens.api.get(&target).map_or(0, |held| held.version),
             shown: match source {
-                ApiTokenSource::AccessToken => seen.tokens.access_generation(),
+                ApiTokenSource::AccessToken | ApiTokenSource::IdToken(_) => seen.tokens.access_generation(),
                 ApiTokenSource::RefreshToken => 0,
             },
             api: Some((target, source)),
@@ -41,19 +41,29 @@ impl TokenRequest {
     }
 
     /// The API, and the token source for it.
-    pub(super) fn target(&self) -> Option<(&ApiTarget, ApiTokenSource)> {
-        self.api.as_ref().map(|(target, source)| (target, *source))
+    pub(super) fn target(&self) -> Option<(&ApiTarget, &ApiTokenSource)> {
+        self.api.as_ref().map(|(target, source)| (target, source))
+    }
+
+    /// The issuer of the API's own authorization server, which issues the token; empty if the provider does.
+    pub(super) fn server(&self) -> &str {
+        match &self.api {
+            Some((_, ApiTokenSource::IdToken(issuer))) => issuer,
+            _ => "",
+        }
     }
 
     /// Whether the grant uses, and so rotates, the refresh token.
     pub(super) fn rotates(&self) -> bool {
-        !matches!(self.api, Some((_, ApiTokenSource::AccessToken)))
+        matches!(self.api, None | Some((_, ApiTokenSource::RefreshToken)))
     }
 
     /// The lease of the flight: one for all uses of the refresh token, and one for each exchange.
     pub(super) fn lease(&self, session: Handle) -> Name {
         match &self.api {
-            Some((target, ApiTokenSource::AccessToken)) => name_of(target, session.as_bytes()),
+            Some((target, ApiTokenSource::AccessToken | ApiTokenSource::IdToken(_))) => {
+                name_of(target, session.as_bytes())
+            }
             Some((_, ApiTokenSource::RefreshToken)) | None => session,
         }
     }

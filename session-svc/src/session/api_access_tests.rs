@@ -26,6 +26,7 @@ fn token(target: &ApiTarget, scope: &str, expires_at_ms: u64) -> ApiToken {
         },
         scope: Scope::parse(scope),
         version: 2,
+        server: String::new(),
     }
 }
 
@@ -40,7 +41,7 @@ fn a_token_is_served_for_exactly_what_it_was_requested_for() {
     let same = target("orders", &["write", "read", "write"]);
     let serves = |target: &ApiTarget| {
         matches!(
-            decide_api(&session, target, ApiTokenSource::AccessToken, false, 0),
+            decide_api(&session, target, &ApiTokenSource::AccessToken, false, 0),
             Ok(Decision::Serve(_))
         )
     };
@@ -59,6 +60,7 @@ fn a_token_is_served_for_exactly_what_it_was_requested_for() {
 #[test]
 fn what_another_is_requested_with_decides_whether_it_can_be_requested() {
     use ApiTokenSource::{AccessToken, RefreshToken};
+    let chat = || ApiTokenSource::IdToken("https://auth.chat.example".to_owned());
     use Decision as D;
     use TokenRefusal as R;
     let orders = target("orders", &[]);
@@ -89,9 +91,10 @@ fn what_another_is_requested_with_decides_whether_it_can_be_requested() {
         (true, false, refused, RefreshToken, 0, Err(R::RefusedBefore)),
         (false, false, active, RefreshToken, 0, Err(R::MissingAccessToken)),
         (false, false, active, AccessToken, 0, Err(R::MissingAccessToken)),
+        (true, true, active, chat(), 0, Err(R::MissingIdToken)),
     ] {
         let session = session(access, refresh, state);
-        let decision = decide_api(&session, &orders, source, false, now_ms);
+        let decision = decide_api(&session, &orders, &source, false, now_ms);
         assert_eq!(
             decision, expected,
             "{access} {refresh} {state:?} {source:?} {now_ms}"
@@ -100,11 +103,30 @@ fn what_another_is_requested_with_decides_whether_it_can_be_requested() {
 }
 
 #[test]
+fn an_id_token_is_requested_with_until_it_expires_and_then_refreshed_if_that_is_possible() {
+    use Decision as D;
+    use TokenRefusal as R;
+    let chat = ApiTokenSource::IdToken("https://auth.chat.example".to_owned());
+    for (refresh, refused, now_ms, expected) in [
+        (false, true, 9_999, Ok(D::Request)),
+        (true, false, 10_000, Ok(D::Refresh)),
+        (false, false, 10_000, Err(R::ExpiredIdToken)),
+        (true, true, 10_000, Err(R::RefusedBefore)),
+    ] {
+        let mut session = session(true, refresh, refused);
+        // {"exp":10}
+        session.tokens.id_token = Some(StoredToken::new("e30.eyJleHAiOjEwfQ.e30".to_owned()));
+        let decision = decide_api(&session, &target("chat", &[]), &chat, false, now_ms);
+        assert_eq!(decision, expected, "{refresh} {refused} {now_ms}");
+    }
+}
+
+#[test]
 fn a_scope_that_was_not_granted_is_not_requested_again_while_the_token_lives() {
     let orders = target("orders", &["read", "write"]);
     let mut session = session(true, true, false);
     session.tokens.api.put(token(&orders, "read", EXPIRES_MS), 0);
-    let decided = |force, now_ms| decide_api(&session, &orders, ApiTokenSource::AccessToken, force, now_ms);
+    let decided = |force, now_ms| decide_api(&session, &orders, &ApiTokenSource::AccessToken, force, now_ms);
     let refused = Err(TokenRefusal::InsufficientScope(vec!["write".to_owned()]));
     assert_eq!(decided(false, GOOD_UNTIL_MS), refused);
     assert_eq!(decided(false, GOOD_UNTIL_MS + 1), Ok(Decision::Refresh));

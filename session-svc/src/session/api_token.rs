@@ -40,12 +40,14 @@ impl ApiTarget {
 }
 
 /// The token used to request a token for an API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ApiTokenSource {
     /// The session's access token, in an exchange (RFC 8693).
     AccessToken,
     /// The refresh token, with the API named (RFC 8707, section 2.2).
     RefreshToken,
+    /// The ID token, for an assertion to the API's own authorization server with this issuer (ID-JAG).
+    IdToken(String),
 }
 
 /// A token for one API.
@@ -63,6 +65,9 @@ pub struct ApiToken {
     /// The session version that first had it: distinguishes it from an earlier one.
     #[prost(uint64, tag = "4")]
     pub(crate) version: u64,
+    /// The issuer of the API's own authorization server; empty if the provider issued the token.
+    #[prost(string, tag = "5")]
+    pub(crate) server: String,
 }
 
 /// The API tokens of a session, the oldest first.

@@ -16,6 +16,9 @@ pub struct RevocableToken {
     /// Whether it is an access token, not a refresh token (RFC 7009, section 2.1).
     #[prost(bool, tag = "2")]
     pub is_access: bool,
+    /// The issuer of the API's own authorization server that issued it; empty if the session's provider did.
+    #[prost(string, tag = "3")]
+    pub(crate) server: String,
 }
 
 impl SessionTokens {
@@ -25,6 +28,7 @@ impl SessionTokens {
         let refresh = self.refresh.as_ref().map(|token| RevocableToken {
             value: token.clone(),
             is_access: false,
+            server: String::new(),
         });
         let is_worth_it = |expires_at_ms: u64| now_ms.saturating_add(WORTH_REVOKING_MS) <= expires_at_ms;
         let api = self
@@ -34,6 +38,7 @@ impl SessionTokens {
             .map(|token| RevocableToken {
                 value: token.access.value.clone(),
                 is_access: true,
+                server: token.server.clone(),
             });
         refresh.into_iter().chain(api).collect()
     }

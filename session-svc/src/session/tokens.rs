@@ -250,6 +250,12 @@ pub enum TokenRefusal {
     /// The access token has expired and there is no refresh token.
     #[error("the access token has expired and cannot be refreshed")]
     ExpiredAccessToken,
+    /// The API has its own authorization server, and the session stores no ID token.
+    #[error("the session holds no ID token: set EDGE_STORE_ID_TOKEN")]
+    MissingIdToken,
+    /// The ID token has expired and there is no refresh token.
+    #[error("the ID token has expired and cannot be refreshed: sign in again")]
+    ExpiredIdToken,
     /// The provider refused the refresh token before: it is not retried.
     #[error("the provider refused to refresh the tokens: sign in again")]
     RefusedBefore,

@@ -4,7 +4,7 @@ use super::{Sessions, SessionsError};
 use crate::refresh::ports::{TokenRefreshError, WaitingCaller};
 use crate::session::access::{Decision, decide, is_due_revalidation, still_good};
 use crate::session::api_access::decide_api;
-use crate::session::{ApiTarget, ApiToken, GrantedToken, Session, TokenRefusal};
+use crate::session::{ApiTarget, ApiToken, ApiTokenSource, GrantedToken, Session, TokenRefusal};
 
 impl Sessions {
     /// Returns an access token with the required scopes. `session` was read in this call. Refreshes it first
@@ -61,11 +61,14 @@ impl Sessions {
         force: bool,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<GrantedToken, SessionsError> {
-        let source = self.refresher.api_token_source(&session.issuer);
-        let requested = match decide_api(session, target, source, force, self.now_ms())? {
+        let source = self.refresher.api_token_source(&session.issuer, target);
+        let requested = match decide_api(session, target, &source, force, self.now_ms())? {
             Decision::Serve(granted) => return Ok(granted),
             Decision::Request => self.refresher.api_token(session, target, waiting_caller).await,
-            Decision::Refresh => self.refresh_and_request(session, target, waiting_caller).await,
+            Decision::Refresh => {
+                self.refresh_and_request(session, target, &source, waiting_caller)
+                    .await
+            }
         };
         match requested {
             Ok(token) => Ok(token.to_granted()?),
@@ -85,10 +88,17 @@ impl Sessions {
         &self,
         seen: &Session,
         target: &ApiTarget,
+        source: &ApiTokenSource,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<ApiToken, TokenRefreshError> {
+        // Otherwise each call would refresh: some providers return no ID token then.
+        let by_id_token = matches!(source, ApiTokenSource::IdToken(_));
+        if let Some(refused) = self.refresher.api_refusal(seen, target).filter(|_| by_id_token) {
+            return Err(refused);
+        }
+        let is_usable = || !by_id_token && still_good(seen, self.now_ms()).is_some();
         let refreshed = match self.refresher.refresh(seen.clone(), waiting_caller).await {
-            Err(error) if error.keeps_tokens() && still_good(seen, self.now_ms()).is_some() => seen.clone(),
+            Err(error) if error.keeps_tokens() && is_usable() => seen.clone(),
             refreshed => refreshed?,
         };
         let before = seen.tokens.api.get(target).map_or(0, |held| held.version);

@@ -1,6 +1,6 @@
 //! One file for both directions: transmitters of security events, and receivers of ours.
 
-mod fields;
+pub(super) mod fields;
 mod receivers;
 mod transmitters;
 

@@ -172,6 +172,7 @@ fn tokens_for_apis_come_back_with_all_they_were_requested_with() {
             },
             scope: Scope::parse("read"),
             version: 6,
+            server: String::new(),
             target,
         };
         session.tokens.api.put(token, 0);

@@ -139,6 +139,17 @@ pub enum GrantError {
     Transient(#[from] ProviderError),
 }
 
+/// An API's own authorization server gave no token for a user of the provider.
+#[derive(Debug, thiserror::Error)]
+pub enum CrossAppError {
+    /// The provider gave no usable assertion.
+    #[error("the provider gave no assertion for the API's authorization server")]
+    Provider(#[source] GrantError),
+    /// The API's authorization server gave no usable token for the assertion.
+    #[error("the API's authorization server gave no token for the assertion")]
+    Server(#[source] GrantError),
+}
+
 /// An ID token (OpenID Connect Core 3.1.3.7) or a logout token (Back-Channel Logout 2.6) was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum IdTokenError {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{ClientAuth, ProviderSettings};
+use crate::{ClientAuth, IssuerUse, ProviderSettings};
 
 /// An OAuth error answer (RFC 6749 section 5.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +126,9 @@ impl std::fmt::Display for OAuthError {
 
 /// Possible reasons why a client's proof was rejected.
 pub(crate) fn client_hint(settings: &ProviderSettings) -> &'static str {
+    if settings.issuer_use == IssuerUse::ApiTokens {
+        return "check the client's ID and credentials at the API's authorization server: SESSION_API_SERVERS";
+    }
     match &settings.credentials.auth {
         ClientAuth::PrivateKeyJwt(_) => {
             "the client's assertion was not accepted: the public half of OIDC_CLIENT_KEY_FILE has to be registered there"

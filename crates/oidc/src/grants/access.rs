@@ -11,7 +11,7 @@ use crate::client::client_auth::{ASSERTION_FORMS, AssertionAlgorithm, AssertionA
 use crate::client::dpop::{Nonces, Request};
 use crate::provider::http_client::{DPOP_NONCE, HttpClient, ProviderResponse};
 use crate::{
-    BuildError, ClientAuth, ClientSecret, Credentials, Metadata, ProviderError, ProviderSettings,
+    BuildError, ClientAuth, ClientSecret, Credentials, DpopKey, Metadata, ProviderError, ProviderSettings,
     SigningFailed, random,
 };
 
@@ -22,9 +22,9 @@ pub(crate) const TOKEN_ENDPOINT: &str = "token_endpoint";
 pub(crate) struct Access {
     pub(crate) http: HttpClient,
     pub(crate) credentials: Credentials,
-    pub(crate) nonces: Nonces,
+    pub(crate) nonces: Arc<Nonces>,
     /// Index in [`ASSERTION_FORMS`] of the form that the provider accepted last.
-    accepted_form: AtomicUsize,
+    accepted_form: Arc<AtomicUsize>,
 }
 
 impl Access {
@@ -40,9 +40,22 @@ impl Access {
         Ok(Self {
             http: HttpClient::new(settings, &credentials)?,
             credentials,
-            nonces: Nonces::default(),
-            accepted_form: AtomicUsize::new(0),
+            nonces: Arc::default(),
+            accepted_form: Arc::default(),
         })
+    }
+
+    /// The same access, with tokens bound to this key; clones share what they learn from the server.
+    pub(crate) fn bound_to(&self, dpop_key: Option<DpopKey>) -> Self {
+        Self {
+            http: self.http.clone(),
+            credentials: Credentials {
+                dpop_key,
+                ..self.credentials.clone()
+            },
+            nonces: Arc::clone(&self.nonces),
+            accepted_form: Arc::clone(&self.accepted_form),
+        }
     }
 
     /// Posts a form as this client, within `timeout` in total. If the provider rejects an assertion, each

@@ -19,6 +19,10 @@ const ACCESS_TOKEN_TYPES: [&str; 2] = [
     "urn:ietf:params:oauth:token-type:jwt",
 ];
 
+/// The type of an assertion for an API's authorization server
+/// (draft-ietf-oauth-identity-assertion-authz-grant-03, section 4.3).
+pub(crate) const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+
 /// The OAuth error of a refusal; `None` for an outage. Some providers refuse with status 200.
 fn refusal(answer: &ProviderResponse, settings: &ProviderSettings) -> Option<OAuthError> {
     let may_refuse = matches!(answer.status, 200 | 400 | 401 | 403);
@@ -76,17 +80,7 @@ pub(crate) fn refresh_answer(
     settings: &ProviderSettings,
     now: u64,
 ) -> Result<RefreshedTokens, GrantError> {
-    if let Some(refusal) = refusal(answer, settings) {
-        return Err(GrantError::Refused(refusal));
-    }
-    if answer.status != 200 {
-        return Err(answer.status_error().into());
-    }
-    let document: Map<String, Value> = answer.json()?;
-    // `temporarily_unavailable` and similar codes with a success status.
-    if text(&document, "error").is_some() {
-        return Err(answer.status_error().into());
-    }
+    let document = granted(answer, settings)?;
     let access_token = text(&document, "access_token").ok_or(GrantError::Unusable("no access token"))?;
     let token_type = token_type(&document, settings)
         .ok_or(GrantError::Unusable("another token type than the one asked for"))?;
@@ -100,6 +94,37 @@ pub(crate) fn refresh_answer(
         refresh_token: text(&document, "refresh_token"),
         id_token: text(&document, "id_token"),
     })
+}
+
+/// The document of an answer that grants a token.
+fn granted(answer: &ProviderResponse, settings: &ProviderSettings) -> Result<Map<String, Value>, GrantError> {
+    if let Some(refusal) = refusal(answer, settings) {
+        return Err(GrantError::Refused(refusal));
+    }
+    if answer.status != 200 {
+        return Err(answer.status_error().into());
+    }
+    let document: Map<String, Value> = answer.json()?;
+    // `temporarily_unavailable` and similar codes with a success status.
+    if text(&document, "error").is_some() {
+        return Err(answer.status_error().into());
+    }
+    Ok(document)
+}
+
+/// The assertion for an API's authorization server in the answer to a token exchange (RFC 8693, section 2.2.1).
+pub(crate) fn assertion_answer(
+    answer: &ProviderResponse,
+    settings: &ProviderSettings,
+) -> Result<String, GrantError> {
+    let document = granted(answer, settings)?;
+    if text(&document, "issued_token_type").as_deref() != Some(ID_JAG) {
+        return Err(GrantError::Unusable("another kind of token than an assertion"));
+    }
+    if !text(&document, "token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("N_A")) {
+        return Err(GrantError::Unusable("the token type of an assertion is not N_A"));
+    }
+    text(&document, "access_token").ok_or(GrantError::Unusable("no assertion"))
 }
 
 /// Reads the answer to a token exchange (RFC 8693, section 2.2.1).

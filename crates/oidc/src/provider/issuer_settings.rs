@@ -5,7 +5,7 @@ use url::Url;
 
 use crate::provider::metadata::OPENID_CONFIGURATION;
 use crate::settings::endpoint::endpoint_is_secure;
-use crate::{BuildError, ClientAuth, Metadata, ProviderError, ProviderSettings};
+use crate::{BuildError, ClientAuth, IssuerUse, Metadata, ProviderError, ProviderSettings};
 
 /// The metadata path of authorization servers without OpenID Connect (RFC 8414 section 3).
 const OAUTH_CONFIGURATION: &str = "/.well-known/oauth-authorization-server";
@@ -49,7 +49,7 @@ impl ProviderSettings {
 
     /// Replaces endpoints of the provider's metadata with configured ones, and removes their mutual-TLS aliases.
     pub(crate) fn with_configured_endpoints(&self, mut document: Map<String, Value>) -> Map<String, Value> {
-        if self.only_signs {
+        if self.issuer_use == IssuerUse::Signatures {
             document.retain(|name, _| name == "issuer" || name == "jwks_uri");
         }
         for (name, url) in &self.endpoints {

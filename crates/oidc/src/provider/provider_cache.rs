@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::grants::access::TOKEN_ENDPOINT;
 use crate::provider::cached::{Cached, Fetched};
 use crate::provider::http_client::HttpClient;
 use crate::provider::key_refetch::{RefetchThrottle, TokenOrigin};
 use crate::provider::metadata::{DISCOVERY_DOCUMENT, is_empty};
 use crate::tokens::jws::UnverifiedToken;
 use crate::tokens::key_set::{KeySet, SignatureVerdict};
-use crate::{IdTokenError, Metadata, ProviderError};
+use crate::{IdTokenError, IssuerUse, Metadata, ProviderError};
 
 /// Members that only RFC 8414 defines. Some providers write them only into the second document.
 const OAUTH_MEMBERS: [&str; 3] = [
@@ -190,6 +191,9 @@ impl ProviderCache {
 
 async fn fetch_metadata(documents: Documents, http: &HttpClient) -> Result<Fetched<Metadata>, ProviderError> {
     let (endpoint, settings) = (DISCOVERY_DOCUMENT, &http.settings);
+    if settings.issuer_use == IssuerUse::ApiTokens {
+        return fetch_server_metadata(http).await;
+    }
     let url = settings
         .metadata_address()
         .ok_or(ProviderError::MissingEndpoint(endpoint))?;
@@ -199,6 +203,27 @@ async fn fetch_metadata(documents: Documents, http: &HttpClient) -> Result<Fetch
         add_members(http, &mut document).await?;
     }
     Ok((settings.check_document(document)?, answer.max_age_secs()))
+}
+
+/// The metadata of an API's authorization server: none with a configured token endpoint, else the document of RFC
+/// 8414, else that of OpenID Connect.
+async fn fetch_server_metadata(http: &HttpClient) -> Result<Fetched<Metadata>, ProviderError> {
+    let settings = &http.settings;
+    if settings.endpoints.iter().any(|(name, _)| *name == TOKEN_ENDPOINT) {
+        let issuer = ("issuer".to_owned(), settings.issuer.as_str().into());
+        return Ok((settings.check_document(Map::from_iter([issuer]))?, None));
+    }
+    let missing = || ProviderError::MissingEndpoint(DISCOVERY_DOCUMENT);
+    let url = settings.oauth_metadata_address().ok_or_else(missing)?;
+    let mut answer = http.get(DISCOVERY_DOCUMENT, &url).await?;
+    if answer.status == 404 {
+        let url = settings.metadata_address().ok_or_else(missing)?;
+        answer = http.get(DISCOVERY_DOCUMENT, &url).await?;
+    }
+    Ok((
+        settings.check_document(answer.document()?)?,
+        answer.max_age_secs(),
+    ))
 }
 
 /// Adds members that the first document lacks from a second one of the same issuer, if it exists.

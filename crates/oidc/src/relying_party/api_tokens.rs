@@ -6,6 +6,9 @@ use crate::grants::grant;
 use crate::settings::token_target::TokenTarget;
 use crate::{GrantError, RefreshedTokens};
 
+/// The grant of an exchange (RFC 8693, section 2.1).
+pub(super) const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+
 /// The type of the subject token and the requested token (RFC 8693, section 3).
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 
@@ -19,7 +22,7 @@ impl RelyingParty {
         now: u64,
     ) -> Result<RefreshedTokens, GrantError> {
         let fields = [
-            ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+            ("grant_type", TOKEN_EXCHANGE),
             ("subject_token", access_token),
             ("subject_token_type", ACCESS_TOKEN),
             ("requested_token_type", ACCESS_TOKEN),

@@ -40,8 +40,8 @@ pub struct ProviderSettings {
     pub metadata_url: Option<Url>,
     /// Endpoints that replace those of the metadata, by metadata name. All obey the https rule.
     pub endpoints: Vec<(&'static str, Url)>,
-    /// Whether the issuer only signs tokens: only issuer and key set of its metadata count.
-    pub only_signs: bool,
+    /// What this product uses the issuer for.
+    pub issuer_use: IssuerUse,
     /// The provider's display name, if set.
     pub name: Option<String>,
     /// Client identifier.
@@ -92,7 +92,7 @@ impl ProviderSettings {
             groups_url: None,
             metadata_url: None,
             endpoints: Vec::new(),
-            only_signs: false,
+            issuer_use: IssuerUse::SignIn,
             name: None,
             client_id: client_id.into(),
             trusted_audiences: Vec::new(),
@@ -123,10 +123,29 @@ impl ProviderSettings {
         let own = Url::parse(&issuer).unwrap_or_else(|_| document.clone());
         Self {
             endpoints: unused.map(|name| (name, own.clone())).to_vec(),
-            only_signs: true,
+            issuer_use: IssuerUse::Signatures,
             metadata_url: Some(document),
             ..Self::new(issuer, String::new())
         }
+    }
+
+    /// Settings for the authorization server of an API, which signs no user in. Without `token_endpoint` its metadata
+    /// name the endpoints (RFC 8414).
+    pub fn of_api_server(
+        issuer: impl Into<String>,
+        client_id: impl Into<String>,
+        token_endpoint: Option<Url>,
+    ) -> Self {
+        let mut settings = Self::new(issuer, client_id);
+        settings.issuer_use = IssuerUse::ApiTokens;
+        if let Ok(own) = Url::parse(&settings.issuer) {
+            // Such a server may lack both.
+            let unused = ["authorization_endpoint", "jwks_uri"];
+            settings.endpoints = unused.map(|name| (name, own.clone())).to_vec();
+        }
+        let configured = token_endpoint.map(|url| ("token_endpoint", url));
+        settings.endpoints.extend(configured);
+        settings
     }
 
     /// Whether this is the provider's issuer, or an allowed tenant's.
@@ -176,6 +195,17 @@ pub struct Credentials {
     pub dpop_key: Option<DpopKey>,
     /// The proxy for calls to the provider. It may authenticate this client by user and password.
     pub proxy: Option<ForwardProxy>,
+}
+
+/// The use of an issuer, which decides the metadata that count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IssuerUse {
+    /// It signs users in.
+    SignIn,
+    /// It only signs tokens: only issuer and key set of its metadata count.
+    Signatures,
+    /// It is the authorization server of an API, and only issues tokens for assertions of a provider.
+    ApiTokens,
 }
 
 /// How the provider returns the authorization response.

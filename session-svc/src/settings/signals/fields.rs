@@ -1,4 +1,4 @@
-//! Fields that transmitters and receivers share.
+//! Fields that transmitters, receivers and servers of APIs share.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub(super) fn id(value: Value<'_>) -> Option<String> {
 }
 
 /// An https URL, or http on this machine.
-pub(super) fn url(value: Value<'_>) -> Option<Url> {
+pub(in crate::settings) fn url(value: Value<'_>) -> Option<Url> {
     let text = value.string()?;
     let url = Url::parse(&text).ok().filter(endpoint_is_secure);
     if url.is_none() {
@@ -33,7 +33,7 @@ pub(super) fn url(value: Value<'_>) -> Option<Url> {
 }
 
 /// Keeps the issuer as written: it is compared byte by byte (SSF 1.0, section 7.1).
-pub(super) fn issuer(value: Value<'_>) -> Option<String> {
+pub(in crate::settings) fn issuer(value: Value<'_>) -> Option<String> {
     let url = url(value)?;
     if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
         value.wrong("an issuer must have no query, fragment or user");
@@ -43,7 +43,7 @@ pub(super) fn issuer(value: Value<'_>) -> Option<String> {
 }
 
 /// The path and the text of a file.
-pub(super) fn file(value: Value<'_>) -> Option<(PathBuf, String)> {
+pub(in crate::settings) fn file(value: Value<'_>) -> Option<(PathBuf, String)> {
     let path = PathBuf::from(value.string()?);
     let shown = path.display();
     match files::read_bounded(&path).map(String::from_utf8) {

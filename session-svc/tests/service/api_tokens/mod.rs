@@ -3,6 +3,8 @@
 
 mod by_exchange;
 mod by_refresh;
+mod cross_app;
+mod cross_app_failures;
 mod endings;
 mod refused;
 mod room;

@@ -1,8 +1,10 @@
 //! Callers that request API tokens, and worlds whose provider issues them by refresh.
 
-use oidc::{ApiTokenGrant, RelyingParty};
-use scripted_provider::{Endpoint, Recorded, ScriptedProvider};
+use oidc::{ApiTokenGrant, DpopKey, RelyingParty};
+use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Endpoint, Recorded, ScriptedProvider};
 use session_proto::v1::{GetAccessTokenRequest, GetAccessTokenResponse};
+use session_svc::refresh::{ApiServers, RefreshProviders};
+use session_svc::settings::api_servers::{FileContext, parse};
 use tokio::task::JoinHandle;
 use tonic::{Response, Status};
 
@@ -81,4 +83,61 @@ pub(super) async fn world_by_refresh() -> World {
     let party = RelyingParty::new(settings).unwrap();
     let (one, two) = (party.clone(), party);
     world_of(provider, limits(), one, two).await
+}
+
+pub(super) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+
+/// Two replicas, and a server of another trust domain whose API routes call "chat".
+pub(super) struct TwoDomains {
+    pub(super) world: World,
+    pub(super) chat: ScriptedProvider,
+}
+
+/// Both, with `further` keys in the server's table, and with tokens bound to a key if there is one.
+pub(super) async fn two_domains(further: &str, dpop_key: Option<DpopKey>) -> TwoDomains {
+    two_domains_of(further, dpop_key, |_| {}).await
+}
+
+pub(super) async fn two_domains_of(
+    further: &str,
+    dpop_key: Option<DpopKey>,
+    change: impl FnOnce(&mut oidc::ProviderSettings),
+) -> TwoDomains {
+    let (provider, chat) = (ScriptedProvider::start(), ScriptedProvider::start());
+    for server in [&provider, &chat] {
+        server.script(|script| {
+            script.now = Some(START_MS / 1_000);
+            script.dpop = dpop_key.is_some();
+        });
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, CLIENT_SECRET).unwrap();
+    let file = format!(
+        "[[server]]\naudience = \"chat\"\nissuer = {:?}\nclient_id = {CLIENT_ID:?}\nclient_secret_file = {secret:?}\n{further}\n",
+        chat.issuer()
+    );
+    let servers = ApiServers::new(parse(&file, &FileContext::default()).unwrap());
+    let mut settings = provider_settings(provider.issuer());
+    settings.credentials.dpop_key = dpop_key;
+    change(&mut settings);
+    let party = RelyingParty::new(settings).unwrap();
+    let providers = RefreshProviders::from(party).with_api_servers(servers);
+    let world = world_of(provider, limits(), providers.clone(), providers).await;
+    TwoDomains { world, chat }
+}
+
+impl TwoDomains {
+    /// Lets time pass here and at both servers.
+    pub(super) fn advance_ms(&self, ms: u64) {
+        use chassis::clock::Clock as _;
+        self.world.advance_ms(ms);
+        let now = self.world.clock.now_ms() / 1_000;
+        self.chat.script(|script| script.now = Some(now));
+    }
+
+    /// How many assertions the provider was asked for, and how many the server received.
+    pub(super) fn legs(&self) -> (usize, usize) {
+        (exchanges(&self.world), self.chat.grants(JWT_BEARER))
+    }
 }

@@ -13,7 +13,7 @@ use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Claims, ScriptedProvider};
 use session_proto::error::reason_of;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
-use session_svc::refresh::{LEASE, RefreshProvider, RefreshProviders};
+use session_svc::refresh::{LEASE, RefreshProviders};
 use session_svc::session::Lifetime;
 use session_svc::sessions::SessionLimits;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
@@ -144,8 +144,8 @@ pub(crate) async fn world_with(limits: SessionLimits) -> World {
 pub(crate) async fn world_of(
     provider: ScriptedProvider,
     limits: SessionLimits,
-    one: impl RefreshProvider,
-    two: impl RefreshProvider,
+    one: impl Into<RefreshProviders>,
+    two: impl Into<RefreshProviders>,
 ) -> World {
     let clock = ManualClock::new(START_MS);
     provider.script(|script| script.now = Some(START_MS / 1_000));
