@@ -49,6 +49,7 @@ export function binary(name, profile = 'debug') {
  * @param {string} [options.clientAuth] client authentication (client_secret_basic); for private_key_jwt the edge
  *   publishes the keys, and edgeEnv and sessionEnv name their files.
  * @param {string[]} [options.resources] resources for access tokens of the provider (none).
+ * @param {boolean} [options.registration] whether clients may register themselves at the provider (no).
  * @param {string} [options.machineClient] client that gets tokens for itself, with `secrets.client` (none).
  * @param {number} [options.people] added users at the provider (0).
  * @param {number} [options.groups] groups of each added user (0).
@@ -167,6 +168,7 @@ async function startOnce(options) {
       '--access-token-ttl', String(options.accessTokenTtl ?? 300),
       '--client-auth', clientAuth, ...(keyed ? ['--client-jwks-uri', `${edgeUrl}/.well-known/vestibule/client-jwks.json`] : []),
       ...(options.resources ?? []).flatMap((resource) => ['--resource', resource]),
+      ...(options.registration ? ['--registration'] : []),
       ...(options.machineClient ? ['--machine-client', options.machineClient] : []),
       '--state', join(stateDir, `${name}.json`),
     ],

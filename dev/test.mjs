@@ -134,6 +134,7 @@ const react18 = () => installPackages('dev/tests/packages/react-18', say);
 const typescriptExample = () => installPackages('examples/session-api/typescript', say);
 const providersFromPypi = () => fromPypi(join(ROOT, '.cache/providers'), 'providers.txt', 'the providers and applications of PyPI', say);
 const applicationsFromPypi = () => fromPypi(join(ROOT, '.cache/applications'), 'applications.txt', 'an application of PyPI', say);
+const mcp = () => installPackages('dev/tests/mcp', say);
 const providersFromNpm = () => installPackages('dev/tests/providers', say);
 
 // ---------------------------------------------------------------- how much at once
@@ -321,6 +322,7 @@ const SUITES = [
   { name: 'product', what: 'both programs with a real provider, and with random faults', needs: ['redis', 'valkey', 'faketime', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, openbao], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
   { name: 'providers', what: 'real providers and applications, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy', 'promtool', 'alertmanager'], prepare: [provider, services, proxies, providersFromPypi, applicationsFromPypi, providersFromNpm], run: providers },
+  { name: 'mcp', what: 'an MCP client that finds its way to an MCP server behind the edge', prepare: [provider, services, mcp], run: () => nodeTests(ROOT, 'dev/tests/mcp', '.test.mjs') },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
   { name: 'docs', what: 'the documents as a site: every page has its place, every link works', run: async () => { const { code } = await stream(process.execPath, ['dev/docs.mjs']); return { code, passed: Number(code === 0), failed: Number(code !== 0) }; } },
   { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },

@@ -33,6 +33,7 @@ const HELP = `Usage: node dev/idp/server.mjs [options]
   --post-logout-redirect-uri URL     allowed target after sign-out, may be repeated
   --backchannel-logout-uri URL       where logout tokens are sent
   --resource URL                     a resource access tokens can be asked for (RFC 8707), may be repeated
+  --registration                     clients may register themselves (RFC 7591)
   --machine-client ID                a client with the same secret that gets tokens for itself (client credentials)
   --access-token-ttl SECONDS         lifetime of access tokens (300)
   --id-token-ttl SECONDS             lifetime of ID tokens (3600)
@@ -72,6 +73,7 @@ function readOptions() {
       'post-logout-redirect-uri': { type: 'string', multiple: true, default: [] },
       'backchannel-logout-uri': { type: 'string' },
       resource: { type: 'string', multiple: true, default: [] },
+      registration: { type: 'boolean', default: false },
       'machine-client': { type: 'string' },
       'access-token-ttl': { type: 'string', default: '300' },
       'id-token-ttl': { type: 'string', default: '3600' },
@@ -105,6 +107,7 @@ function readOptions() {
     postLogoutRedirectUris: values['post-logout-redirect-uri'],
     backchannelLogoutUri: values['backchannel-logout-uri'],
     resources: values.resource,
+    registration: values.registration,
     machineClient: values['machine-client'],
     accessTokenTtl: whole('access-token-ttl', values['access-token-ttl']),
     idTokenTtl: whole('id-token-ttl', values['id-token-ttl']),

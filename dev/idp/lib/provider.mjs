@@ -87,7 +87,7 @@ async function grantWhatIsAsked(ctx) {
 /** Signs access tokens for a known resource, for that resource alone. */
 function resourceServer({ resources, accessTokenTtl }, resource) {
   if (!resources.includes(resource)) throw new errors.InvalidTarget();
-  return { scope: 'openid profile email orders:read', audience: resource, accessTokenFormat: 'jwt', accessTokenTTL: accessTokenTtl };
+  return { scope: 'openid profile email orders:read orders:write', audience: resource, accessTokenFormat: 'jwt', accessTokenTTL: accessTokenTtl };
 }
 
 /** Whether the file of disabled accounts lists this one. */
@@ -100,6 +100,7 @@ export function createProvider(options) {
     adapter: state.adapter,
     clients: [clientOf(options), ...(options.machineClient ? [machineOf(options)] : [])],
     jwks: state.jwks,
+    scopes: ['openid', 'offline_access', 'orders:read', 'orders:write'],
     cookies: {
       keys: state.cookieKeys,
       names: { session: 'idp_session', interaction: 'idp_interaction', resume: 'idp_resume' },
@@ -139,6 +140,7 @@ export function createProvider(options) {
         getResourceServerInfo: (_ctx, resource) => resourceServer(options, resource),
         useGrantedResource: () => true,
       },
+      registration: { enabled: options.registration === true },
       revocation: { enabled: true },
       rpInitiatedLogout: {
         enabled: true,
