@@ -347,7 +347,7 @@ if (unknown.length > 0) {
  * Suites without short time limits run next to others that mostly wait, in a process with low priority, which prints
  * its output at its end. Those that need cargo run first: later the images hold cargo's lock.
  */
-const BESIDE = { first: 'rust', last: 'browser', suites: ['web', 'settings', 'providers', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples', 'packages', 'verify', 'images', 'pods'] };
+const BESIDE = { first: 'rust', last: 'browser', suites: ['web', 'settings', 'providers', 'mcp', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples', 'packages', 'verify', 'images', 'pods'] };
 
 const totals = [];
 
@@ -391,7 +391,7 @@ async function besides(suites) {
 /** Installs everything at once: it mostly waits for registries and disks. */
 async function install() {
   await provide(Object.keys(NEEDS));
-  const packages = ['dev/idp', 'dev/docs', 'dev/tests/providers', 'dev/tests/packages/react-18', 'examples/session-api/typescript'].map((folder) => installPackages(folder, say));
+  const packages = ['dev/idp', 'dev/docs', 'dev/tests/providers', 'dev/tests/mcp', 'dev/tests/packages/react-18', 'examples/session-api/typescript'].map((folder) => installPackages(folder, say));
   await Promise.all([...packages, ...[pythonPackages, collector, proxies, openbao, compose, packaging, judges, providersFromPypi, applicationsFromPypi, () => installVerifiers(say)].map((step) => step())]);
 }
 

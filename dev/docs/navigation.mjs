@@ -6,7 +6,7 @@ export const every = (folder) => ({ every: folder });
 
 export const NAVIGATION = [
   { text: 'Use', pages: [
-    'README.md', 'docs/one-program.md', 'docs/providers.md', 'docs/gateway.md', 'docs/routes.md', 'docs/machines.md', 'docs/decision-points.md', 'docs/device-bound.md',
+    'README.md', 'docs/one-program.md', 'docs/providers.md', 'docs/gateway.md', 'docs/routes.md', 'docs/machines.md', 'docs/cross-app-access.md', 'docs/decision-points.md', 'docs/device-bound.md',
     'docs/frames.md', 'docs/signals.md', 'docs/global-token-revocation.md', 'docs/look.md',
   ] },
   { text: 'Operate', pages: [

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
-use scripted_provider::Endpoint;
+use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Endpoint, ScriptedProvider};
 use serde_json::json;
 
 use crate::gateway::Gateway;
@@ -259,5 +259,43 @@ async fn a_rule_for_checks_names_the_api_and_no_query_overrides_it() {
     assert_eq!(
         (answer.status, &answer.json()["error"]),
         (403, &json!("ERR_INVALID_TARGET"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_of_another_domain_gets_the_token_of_its_own_server() {
+    let (chat, mut secret) = (ScriptedProvider::start(), tempfile::NamedTempFile::new().unwrap());
+    std::io::Write::write_all(&mut secret, CLIENT_SECRET.as_bytes()).unwrap();
+    let servers = format!(
+        "[[server]]\naudience = \"chat\"\nissuer = {:?}\nclient_id = {CLIENT_ID:?}\nclient_secret_file = {:?}\n",
+        chat.issuer(),
+        secret.path(),
+    );
+    let routes = "[[route]]\npath = \"/chat/*\"\nguard = \"page\"\nupstream = \"{upstream}\"\naccess_token = true\naudience = \"chat\"\n";
+    let gateway = Gateway::start(routes, &[("SESSION_API_SERVERS", &servers)]).await;
+    let mut browser = signed_in(&gateway).await;
+    for path in ["/chat/a", "/chat/b"] {
+        assert_eq!(browser.get(path).await.status, 200, "{path}");
+        assert!(
+            shown(&gateway).starts_with("Bearer cross-"),
+            "{}",
+            shown(&gateway)
+        );
+    }
+    let assertions = chat.grants("urn:ietf:params:oauth:grant-type:jwt-bearer");
+    assert_eq!((exchanges(&gateway), assertions), (1, 1));
+    assert_eq!(browser.get("/token/a").await.status, 200);
+    assert!(
+        !shown(&gateway).contains("cross-"),
+        "other APIs get no token of it"
+    );
+    chat.script(|script| script.jwt_bearer_error = Some("invalid_grant".to_owned()));
+    let mut other = signed_in(&gateway).await;
+    let answer = other.visit("/chat/a").await;
+    let expected = json!("ERR_FAILED_TOKEN_EXCHANGE");
+    assert_eq!(
+        (answer.status, &answer.json()["error"]),
+        (403, &expected),
+        "no sign-in starts"
     );
 }

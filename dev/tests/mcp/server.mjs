@@ -1,4 +1,4 @@
-// A small MCP server (Streamable HTTP, without sessions) as an upstream. Its tool returns what the edge says of the caller.
+// A small MCP server (Streamable HTTP, without sessions) as an upstream. Its tool returns the headers of the request.
 import http from 'node:http';
 
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';

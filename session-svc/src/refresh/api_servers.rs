@@ -52,7 +52,7 @@ pub struct ServerList {
     pub(crate) files: Vec<PathBuf>,
 }
 
-/// The servers in use; clones share them. By default there are none.
+/// The servers in use; clones share them. The default has no server.
 #[derive(Clone, Debug)]
 pub struct ApiServers(Reloading<ServerList>);
 

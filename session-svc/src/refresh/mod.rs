@@ -5,8 +5,8 @@
 //! decides which replica calls the provider. The other replicas poll the session, or take over when the lease
 //! has expired.
 //!
-//! Tokens for single APIs have flights of their own (`api_grant`, `cross_app`). After the provider refuses a request, the
-//! next ones pause for a moment (`pauses`).
+//! Tokens for single APIs have flights of their own (`api_grant`, `cross_app`). After the provider refuses a request,
+//! the next ones pause for a moment (`pauses`).
 //!
 //! This module also ends sessions (`ending`). It notes their tokens in the store (`revocation_notes`) to revoke them.
 //!

@@ -24,7 +24,8 @@ use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
 use session_svc::receiver::TransmittersFile;
-use session_svc::refresh::RefreshProviders;
+use session_svc::refresh::{ApiServers, RefreshProviders};
+use session_svc::settings::api_servers::{self, FileContext};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -109,7 +110,8 @@ impl Stack {
     }
 
     /// A stack with these settings. `EDGE_BASE_URL` may be any address; the browser knows the target.
-    /// `SESSION_SIGNALS` holds table lines for the provider; `heartbeat_ms` is the heartbeat interval.
+    /// `SESSION_SIGNALS` holds table lines for the provider, `SESSION_API_SERVERS` the text of the file;
+    /// `heartbeat_ms` is the heartbeat interval.
     /// `body_silence_secs` and `concurrent_requests` replace constant or memory-based limits.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), settings).await
@@ -150,6 +152,14 @@ impl Stack {
             RefreshProviders::from(RelyingParty::new(only).unwrap())
         } else {
             listed(&file)
+        };
+        let servers = given("SESSION_API_SERVERS", "");
+        let providers = match servers.as_str() {
+            "" => providers,
+            text => {
+                let list = api_servers::parse(text, &FileContext::default()).unwrap();
+                providers.with_api_servers(ApiServers::new(list))
+            }
         };
         let heartbeat_ms = given("heartbeat_ms", "300").parse().unwrap();
         let heartbeat = Duration::from_millis(heartbeat_ms);
