@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::grants::access::TOKEN_ENDPOINT;
 use crate::provider::cached::{Cached, Fetched};
 use crate::provider::http_client::HttpClient;
 use crate::provider::key_refetch::{RefetchThrottle, TokenOrigin};
@@ -209,7 +208,11 @@ async fn fetch_metadata(documents: Documents, http: &HttpClient) -> Result<Fetch
 /// 8414, else that of OpenID Connect.
 async fn fetch_server_metadata(http: &HttpClient) -> Result<Fetched<Metadata>, ProviderError> {
     let settings = &http.settings;
-    if settings.endpoints.iter().any(|(name, _)| *name == TOKEN_ENDPOINT) {
+    if settings
+        .endpoints
+        .iter()
+        .any(|(name, _)| *name == "token_endpoint")
+    {
         let issuer = ("issuer".to_owned(), settings.issuer.as_str().into());
         return Ok((settings.check_document(Map::from_iter([issuer]))?, None));
     }
