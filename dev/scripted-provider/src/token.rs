@@ -175,7 +175,9 @@ fn jwt_bearer_grant(state: &State, memory: &mut Memory, request: &Recorded) -> R
     }
     let assertion = claims(request.param("assertion").unwrap_or_default());
     let jti = assertion.get("jti").and_then(Value::as_str).unwrap_or_default();
-    let is_for_us = assertion.get("aud") == Some(&json!(state.issuer));
+    let is_for_us = [json!(state.issuer), json!([state.issuer])]
+        .iter()
+        .any(|us| assertion.get("aud") == Some(us));
     if !is_for_us || !memory.proofs.insert(format!("assertion {jti}")) {
         return oauth_error("invalid_grant");
     }

@@ -12,18 +12,19 @@ use super::flight::{LeadError, LeadOutcome, RefreshFlight};
 use super::grant::access_token;
 use super::measures::FlightOutcome;
 use super::ports::TokenRefreshError;
-use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Scope, Session};
+use crate::session::{ApiTarget, ApiToken, Scope, Session};
 
 impl RefreshFlight {
-    /// Returns the outcome of a failed grant for an API.
+    /// Returns the outcome of a failed grant for an API. `server` is the issuer of the API's own authorization server
+    /// if that one failed, and empty if the provider did.
     pub(super) async fn fail_for(
         &self,
         session: Session,
         target: &ApiTarget,
-        source: &ApiTokenSource,
+        server: &str,
         error: GrantError,
     ) -> LeadOutcome {
-        let by_exchange = *source == ApiTokenSource::AccessToken;
+        let by_exchange = !self.wanted.rotates();
         let (outcome, meaning) = match &error {
             GrantError::Refused(refusal) if refusal.is_about_target() => {
                 (FlightOutcome::Target, TokenRefreshError::TargetRefused)
@@ -31,7 +32,9 @@ impl RefreshFlight {
             GrantError::Refused(refusal) if refusal.is_about_scope() && !target.scopes.is_empty() => {
                 (FlightOutcome::Target, TokenRefreshError::ScopeRefused)
             }
-            GrantError::Refused(refusal) if by_exchange && refusal.is_about_subject_token() => {
+            GrantError::Refused(refusal)
+                if by_exchange && server.is_empty() && refusal.is_about_subject_token() =>
+            {
                 (FlightOutcome::Rejected, TokenRefreshError::SubjectRefused)
             }
             GrantError::Refused(_) if by_exchange => {
@@ -45,6 +48,10 @@ impl RefreshFlight {
                 (FlightOutcome::Rejected, TokenRefreshError::TargetRefused)
             }
             GrantError::Unusable(_) => (FlightOutcome::Unusable, TokenRefreshError::TargetRefused),
+            // The session's own refreshes do not depend on that server.
+            GrantError::Transient(_) if !server.is_empty() => {
+                (FlightOutcome::Transient, TokenRefreshError::ProviderUnavailable)
+            }
             GrantError::Refused(_) | GrantError::Transient(_) => return self.fail(session, error).await,
         };
         tracing::warn!(
@@ -53,8 +60,9 @@ impl RefreshFlight {
             audience = target.audience,
             resource = target.resource,
             by_exchange,
+            server,
             error = &error as &dyn std::error::Error,
-            "the provider issues no token for this API"
+            "no token is issued for this API"
         );
         Err(LeadError::Concluded(outcome, Err(meaning)))
     }

@@ -79,7 +79,7 @@ impl RefreshFlight {
         match (answer, self.wanted.target()) {
             (Ok(tokens), _) => self.validate_and_save(provider.as_ref(), session, tokens).await,
             (Err(error), None) => self.fail(session, error).await,
-            (Err(error), Some((target, source))) => self.fail_for(session, target, source, error).await,
+            (Err(error), Some((target, _))) => self.fail_for(session, target, "", error).await,
         }
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use oidc::{
-    ApiTokenGrant, CrossAppError, ExpectedRefreshedIdToken, GrantError, IdToken, IdTokenError, OAuthError,
-    ProviderError, RefreshedTokens, RelyingParty, RevocationResult, TokenHint, TokenTarget,
+    ApiTokenGrant, ExpectedRefreshedIdToken, GrantError, IdToken, IdTokenError, OAuthError, ProviderError,
+    RefreshedTokens, RelyingParty, RevocationResult, TokenHint, TokenTarget,
 };
 
 use super::ApiServers;
@@ -56,18 +56,9 @@ pub trait RefreshProvider: Send + Sync + 'static {
         Err(GrantError::Refused(OAuthError::new(NOT_OFFERED)))
     }
 
-    /// Requests a token of an API's own authorization server with the session's ID token (ID-JAG). The default
-    /// refuses.
-    async fn cross_app_token(
-        &self,
-        _server: &RelyingParty,
-        _id_token: &str,
-        _target: &TokenTarget<'_>,
-        _now: u64,
-    ) -> Result<RefreshedTokens, CrossAppError> {
-        Err(CrossAppError::Provider(GrantError::Refused(OAuthError::new(
-            NOT_OFFERED,
-        ))))
+    /// The client at this provider, which requests assertions for the authorization servers of APIs (ID-JAG).
+    fn relying_party(&self) -> Option<&RelyingParty> {
+        None
     }
 
     /// Revokes a token (RFC 7009).
@@ -111,19 +102,13 @@ impl RefreshProvider for RelyingParty {
         match source {
             ApiTokenSource::AccessToken => self.exchange_token(token, target, now).await,
             ApiTokenSource::RefreshToken => self.refresh_for(token, target, now).await,
-            // Another server issues the token: `cross_app_token`.
+            // Another server issues the token: `relying_party`.
             ApiTokenSource::IdToken(_) => Err(GrantError::Refused(OAuthError::new(NOT_OFFERED))),
         }
     }
 
-    async fn cross_app_token(
-        &self,
-        server: &RelyingParty,
-        id_token: &str,
-        target: &TokenTarget<'_>,
-        now: u64,
-    ) -> Result<RefreshedTokens, CrossAppError> {
-        Self::cross_app_token(self, server, id_token, target, now).await
+    fn relying_party(&self) -> Option<&RelyingParty> {
+        Some(self)
     }
 
     async fn revoke(
