@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
 use tracing::{Instrument as _, Span};
 
-use super::connection::{FIRST_WORD_MAX, ReplicaConnection, Service};
+use super::connection::{FIRST_WORD_MAX, ReplicaConnection};
 use super::endpoint::{ReplicaChoice, ReplicaEndpoint};
 use super::failure::SessionError;
 use super::pool::Pool;
@@ -243,7 +243,7 @@ pub(super) async fn stream<Q, R, F>(
     picked: &ReplicaChoice,
     until: Instant,
     request: Q,
-    open: impl FnOnce(Service, Request<Q>) -> F,
+    open: impl FnOnce(Arc<ReplicaConnection>, Request<Q>) -> F,
 ) -> Result<OpenedStream<R>, SessionError>
 where
     F: Future<Output = Result<Response<Streaming<R>>, Status>>,
@@ -252,7 +252,7 @@ where
     pool.annotate(request.metadata_mut());
     let permitted = timeout_at(until, picked.replica.for_stream()).await;
     let (connection, permit) = outcome(picked, permitted)?;
-    let opened = timeout_at(until, open(connection.service(), request)).await;
+    let opened = timeout_at(until, open(Arc::clone(&connection), request)).await;
     let events = outcome(picked, opened)?.into_inner();
     Ok(OpenedStream {
         events,

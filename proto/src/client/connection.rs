@@ -25,6 +25,7 @@ use tower::service_fn;
 
 use super::batching::Batcher;
 use super::settings::ConnectInMemory;
+use crate::v1::operator_session_service_client::OperatorSessionServiceClient;
 use crate::v1::session_service_client::SessionServiceClient;
 
 /// Longest wait for the first bytes after a connection is accepted. A slower server is down or unhealthy.
@@ -35,6 +36,9 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The service behind a connection.
 pub(super) type Service = SessionServiceClient<Channel>;
+
+/// The service for operators behind the same connection.
+pub(super) type OperatorService = OperatorSessionServiceClient<Channel>;
 
 /// The state of a connection.
 #[derive(Debug, Default)]
@@ -68,6 +72,7 @@ impl ConnectionState {
 #[derive(Debug)]
 pub(super) struct ReplicaConnection {
     service: Service,
+    operators: OperatorService,
     pub(super) reads: Batcher,
     pub(super) state: Arc<ConnectionState>,
     pub(super) made: Instant,
@@ -108,10 +113,12 @@ impl ReplicaConnection {
             tracing::debug!(%address, "a replica of the session service accepts connections but does not answer");
             return Err(unreachable());
         }
+        let operators = OperatorService::new(channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
         let service = Service::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
         Ok(Self {
             reads: Batcher::over(service.clone()),
             service,
+            operators,
             state,
             made: Instant::now(),
         })
@@ -119,6 +126,10 @@ impl ReplicaConnection {
 
     pub(super) fn service(&self) -> Service {
         self.service.clone()
+    }
+
+    pub(super) fn operators(&self) -> OperatorService {
+        self.operators.clone()
     }
 }
 

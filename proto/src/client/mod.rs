@@ -25,7 +25,9 @@
 //! | `create_session` | with a `request_id` | for ten minutes, the service answers with the same session |
 //! | `update_session` | no | it could undo another caller's change |
 //! | `end_session` | yes | idempotent; a retry may return `ended` false and no sign-out hint |
-//! | `end_sessions` | yes | idempotent; `ended_count` counts only what the last attempt ended |
+//! | `end_sessions`, `end_found_sessions` | yes | idempotent; `ended_count` counts only what the last attempt ended |
+//! | `search_sessions`, `list_endings` | yes | they change nothing; each attempt has its own audit record |
+//! | `watch_activity` | no | the caller opens another stream |
 //! | any | if no server received it | it had no effect |
 //!
 //! With several replicas, repeatable calls are hedged. After a quarter of a second (reads and rolls) or a
@@ -40,6 +42,7 @@ mod call;
 mod connection;
 mod endpoint;
 mod failure;
+mod operators;
 mod pool;
 mod request;
 mod resolve;

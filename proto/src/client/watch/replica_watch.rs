@@ -11,7 +11,7 @@ use super::WatchItem;
 use super::freshness::Freshness;
 use crate::client::call;
 use crate::client::call::OpenedStream;
-use crate::client::connection::Service;
+use crate::client::connection::ReplicaConnection;
 use crate::client::endpoint::{EndpointId, ReplicaChoice, ReplicaEndpoint};
 use crate::client::failure::SessionError;
 use crate::client::pool::Pool;
@@ -140,7 +140,9 @@ impl ReplicaWatch {
             .map_err(|_elapsed| SessionError::late())??;
         let (mut freshness, questions) =
             Freshness::new(self.pool.settings.watch_silence, self.request.clone());
-        let follow = |mut service: Service, request| async move { service.follow_sessions(request).await };
+        let follow = |connection: Arc<ReplicaConnection>, request| async move {
+            connection.service().follow_sessions(request).await
+        };
         let stream = call::stream(&self.pool, &picked, until, questions, follow).await?;
         freshness.record_arrival();
         Ok(OpenWatch {
