@@ -112,7 +112,7 @@ impl App {
                 true => UpstreamHeaders::of_oauth2_proxy_checks(),
                 false => UpstreamHeaders::default(),
             },
-            routes,
+            routes: routes.clone(),
             proxy: Arc::new(proxy),
             stopping: Stopping::on(CancellationToken::new()),
             assertions,
@@ -127,6 +127,8 @@ impl App {
             }),
         };
         let browser = Browser {
+            routes,
+            counts_since_ms: shared.clock.now_ms(),
             shared,
             profile_refetch: settings.profile_refetch,
             claim_filter: settings.sign_in.claim_filter.clone(),

@@ -195,6 +195,7 @@ mod tests {
             client_keys::PATH,
             analytics::ROUTE,
             "/session.v1.BrowserSessionService/GetCurrentSession",
+            "/session.v1.OperatorSessionService/SearchSessions",
         ] {
             assert!(is_fixed(path), "{path}");
         }

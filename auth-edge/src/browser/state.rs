@@ -8,6 +8,7 @@ use super::profile::refetch::ProfileRefetch;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::shares::Shares;
 use crate::http::shared::Shared;
+use crate::route_table::Routes;
 
 /// The state of the routes for scripts.
 #[derive(Clone)]
@@ -26,6 +27,10 @@ pub(crate) struct Browser {
     pub(crate) listening: Arc<Shares>,
     /// Calls that list or end sessions, by person.
     pub(crate) listing: Arc<Shares>,
+    /// The rule for operators is part of the route table.
+    pub(crate) routes: Routes,
+    /// Since when this replica counts failed sign-ins, in milliseconds since the Unix epoch.
+    pub(crate) counts_since_ms: u64,
 }
 
 impl Deref for Browser {

@@ -6,6 +6,7 @@
 //!
 //! Not recorded: bodies.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,6 +16,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use chassis::audit::RequestId;
 use chassis::metrics::LimitHits;
+use prometheus::core::Collector as _;
 use prometheus::{HistogramVec, IntCounterVec, Registry};
 use tracing::Span;
 use tracing::field::Empty;
@@ -103,6 +105,34 @@ impl Metrics {
     /// Counts a completed sign-in at the provider with this id. There is one label per configured provider.
     pub(crate) fn login(&self, result: &'static str, provider: &str) {
         self.logins.with_label_values(&[result, provider]).inc();
+    }
+
+    /// The failed sign-ins at the provider with this id, by reason.
+    pub(crate) fn failed_sign_ins(&self, provider: &str) -> HashMap<String, u64> {
+        let mut by_reason = HashMap::new();
+        for metric in self
+            .refusals
+            .collect()
+            .iter()
+            .flat_map(|family| family.get_metric())
+        {
+            let label = |name| metric.get_label().iter().find(|pair| pair.name() == name);
+            let is = |name, value| label(name).is_some_and(|pair| pair.value() == value);
+            if let Some(reason) = label("reason")
+                && is("provider", provider)
+                && !is("step", SignInStep::LogoutToken.name())
+            {
+                let count = metric.get_counter().get_value();
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a counter is whole"
+                )]
+                let count = count as u64;
+                *by_reason.entry(reason.value().to_owned()).or_default() += count;
+            }
+        }
+        by_reason
     }
 
     /// Counts a rejected sign-in at the provider with this id; empty before the user has chosen one.

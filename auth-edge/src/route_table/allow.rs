@@ -64,6 +64,12 @@ impl AllowList {
         (self.only.networks.is_empty() || has(&self.only)) && !has(&self.not)
     }
 
+    /// Whether it admits only people whom it names, by address or group.
+    #[must_use]
+    pub(crate) fn names_people(&self) -> bool {
+        self.names_emails() || !self.only.groups.is_empty()
+    }
+
     /// The claim that keeps a user out; `None` if the user may pass.
     #[must_use]
     pub(crate) fn unmet_claim(&self, claims: &Map<String, Value>) -> Option<String> {

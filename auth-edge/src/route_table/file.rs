@@ -7,6 +7,7 @@ mod bearer;
 mod context;
 mod contradictions;
 mod decision;
+mod operator;
 mod requirements;
 mod selectors;
 mod upstream_headers;
@@ -52,7 +53,8 @@ pub(crate) fn parse(text: &str, around: &RouteFileContext) -> Result<RouteTable,
         };
         let routes = read("route");
         let checks = read("check");
-        RouteTable::new(routes, checks, allowed.clone())
+        let operator = operator::operator(file, allowed.as_ref(), around);
+        RouteTable::new(routes, checks, allowed, operator)
     })
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod bearer;
 pub(crate) mod claims;
 pub(crate) mod decision;
 pub(crate) mod file;
+pub(crate) mod operator;
 pub(crate) mod principal;
 pub(crate) mod requirements;
 pub(crate) mod rules;
@@ -29,6 +30,7 @@ use url::{Position, Url};
 
 use self::allow::AllowList;
 use self::bearer::BearerRule;
+use self::operator::OperatorRule;
 use self::requirements::Requirements;
 pub(crate) use self::rules::{Match, RouteQuery, Rules};
 use self::upstream_headers::{IdentityHeaderNames, UpstreamHeaders};
@@ -209,11 +211,18 @@ pub(crate) struct RouteTable {
     pub(crate) checks_by_method: bool,
     /// Who may pass where no rule says otherwise.
     pub(crate) allow: Option<Arc<AllowList>>,
+    /// Who may find and end the sessions of all people; `None` for no one.
+    pub(crate) operator: Option<Arc<OperatorRule>>,
 }
 
 impl RouteTable {
     /// A table of these rules, of both kinds.
-    pub(super) fn new(mut routes: Vec<Route>, checks: Vec<Route>, allow: Option<Arc<AllowList>>) -> Self {
+    pub(super) fn new(
+        mut routes: Vec<Route>,
+        checks: Vec<Route>,
+        allow: Option<Arc<AllowList>>,
+        operator: Option<Arc<OperatorRule>>,
+    ) -> Self {
         let all = || routes.iter().chain(&checks);
         let facts = TableFacts {
             identity_names: IdentityHeaderNames::of(all().map(|route| &route.headers)),
@@ -229,6 +238,7 @@ impl RouteTable {
             routes: Rules::new(routes),
             checks: Rules::new(checks),
             allow,
+            operator,
         }
     }
 
@@ -237,8 +247,10 @@ impl RouteTable {
     pub(crate) fn address_files(&self) -> Vec<PathBuf> {
         let rules = self.routes.all().iter().chain(self.checks.all());
         let lists = rules.filter_map(|route| route.requirements.allow.as_ref());
+        let of_operators = self.operator.iter().filter_map(|rule| rule.right.allow.as_ref());
         let files: BTreeSet<&PathBuf> = lists
             .chain(&self.allow)
+            .chain(of_operators)
             .filter_map(|list| list.file.as_ref())
             .collect();
         files.into_iter().cloned().collect()

@@ -173,7 +173,12 @@ impl SessionRepository {
     pub(crate) async fn find(&self, id: &SessionId) -> Result<Arc<CachedSession>, SessionError> {
         match self.find_cached(id, SessionUse::LookOnly) {
             Some(session) => Ok(session),
-            None => Ok(CachedSession::new(*self.get(id).await?)),
+            None => {
+                let requested_at = self.cache.now();
+                let session = CachedSession::new(*self.get(id).await?);
+                self.cache.keep(id, &session, requested_at, false);
+                Ok(session)
+            }
         }
     }
 

@@ -80,6 +80,9 @@ pub(crate) const LOGO_PATH: &str = "/api/auth/logo";
 /// The base of the calls of `BrowserSessionService`.
 const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
 
+/// The base of the calls of `OperatorSessionService`.
+const OPERATORS_PREFIX: &str = "/session.v1.OperatorSessionService";
+
 /// The base of the paths that are forwarded to the analytics server.
 pub(crate) const ANALYTICS_PREFIX: &str = "/ingest";
 
@@ -107,7 +110,12 @@ const FIXED: [&str; 19] = [
 ];
 
 /// All paths below these are reserved.
-const TAKEN_BELOW: [&str; 3] = [WELL_KNOWN_PATH, GRPC_WEB_PREFIX, ANALYTICS_PREFIX];
+const TAKEN_BELOW: [&str; 4] = [
+    WELL_KNOWN_PATH,
+    GRPC_WEB_PREFIX,
+    OPERATORS_PREFIX,
+    ANALYTICS_PREFIX,
+];
 
 /// Whether a path of these segments, decoded and normalised, is one of the edge's own routes, in any letter
 /// case. The gateway answers 404 to it, and does not forward it.

@@ -1,12 +1,13 @@
-//! `BrowserSessionService` over gRPC-Web, on the edge's main port.
+//! `BrowserSessionService` and [`operators`] over gRPC-Web, on the edge's main port.
 //!
 //! Invariants
 //! - Every call comes from our own pages.
-//! - A call acts only for the session of the cookie and for its person.
+//! - A call of `BrowserSessionService` acts only for the session of the cookie and for its person.
 //! - Answers hold the scope and expiry of a token, never the token.
 //! - Reading and watching never roll a session.
 //! - A call waits for its message no longer than any request waits for its body.
 
+mod operators;
 mod service;
 mod watch;
 
@@ -17,18 +18,20 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use session_proto::error;
 use session_proto::v1::ErrorReason;
 use session_proto::v1::browser_session_service_server::BrowserSessionServiceServer;
+use session_proto::v1::operator_session_service_server::OperatorSessionServiceServer;
 use tonic::Status;
 use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 use tonic_web::GrpcWebLayer;
 
+use self::operators::OperatorApi;
 use self::service::BrowserApi;
 use crate::browser::Browser;
-use crate::http::errors::Limit;
+use crate::http::errors::{HttpError, Limit};
 use crate::http::no_store;
 use crate::http::protect::{csrf, slow_client};
 
@@ -43,7 +46,7 @@ const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 /// costs the session service several reads.
 const OF_PERSON_MAX: u32 = 100;
 
-/// The routes of the service.
+/// The routes of both services.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
     let browser_api = BrowserApi {
         browser: browser.clone(),
@@ -51,15 +54,38 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -
     let service = BrowserSessionServiceServer::new(browser_api)
         .accept_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(REQUEST_BYTES_MAX);
+    let operator_api = OperatorApi {
+        browser: browser.clone(),
+    };
+    let operators = OperatorSessionServiceServer::new(operator_api)
+        .accept_compressed(CompressionEncoding::Gzip)
+        .max_decoding_message_size(REQUEST_BYTES_MAX);
+    let operators = own_pages_only(Routes::new(operators), browser);
+    own_pages_only(Routes::new(service), browser)
+        .merge(operators.layer(from_fn_with_state(browser.clone(), if_operators)))
+}
+
+fn own_pages_only<S: Clone + Send + Sync + 'static>(service: Routes, browser: &Arc<Browser>) -> Router<S> {
     // Without tonic's fallback: paths outside the service belong to the gateway.
-    let routes = Routes::default()
-        .add_service(service)
+    let routes = service
         .into_axum_router()
         .reset_fallback()
         .layer(GrpcWebLayer::new());
     routes
         .with_state(())
         .layer(from_fn_with_state(browser.clone(), only_ours))
+}
+
+/// Answers 404 without a rule for operators, and the matching gRPC status.
+async fn if_operators(State(browser): State<Arc<Browser>>, request: Request, next: Next) -> Response {
+    if browser.routes.with(|table| table.operator.is_some()) {
+        return next.run(request).await;
+    }
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    match kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc-web")) {
+        true => refusal(operators::no_service(), StatusCode::NOT_FOUND),
+        false => HttpError::NotFound.into_response(),
+    }
 }
 
 /// Rejects requests that do not come from our own pages with 403, and with the matching gRPC status in the

@@ -55,7 +55,8 @@ impl BrowserApi {
             return Err(error::status(ErrorReason::ErrFailedRefreshGrant, problem, []));
         }
         let problem = "this user has too many open calls";
-        let share = self.share(&self.browser.listing, &mine, Limit::ListsOfPerson, problem)?;
+        let listing = &self.browser.listing;
+        let share = share(&self.browser, listing, &mine, Limit::ListsOfPerson, problem)?;
         Ok((mine, share))
     }
 
@@ -70,21 +71,6 @@ impl BrowserApi {
                 .current(headers, SessionUse::Rolls(&device))
                 .await,
         )
-    }
-
-    /// Takes one of the slots of the session's person.
-    fn share(
-        &self,
-        shares: &Arc<Shares>,
-        mine: &Session,
-        limit: Limit,
-        problem: &str,
-    ) -> Result<Share, Status> {
-        let share = shares.enter((&mine.issuer, &mine.subject), OF_PERSON_MAX);
-        share.ok_or_else(|| {
-            self.browser.metrics.limits.count(limit.name());
-            error::status(ErrorReason::ErrOverloaded, problem, [])
-        })
     }
 
     /// Whether an unreadable session is in its person's list: only the list says who owns it.
@@ -240,7 +226,7 @@ impl BrowserSessionService for BrowserApi {
         let current = self.current(&request).await?;
         let (listening, mine) = (&self.browser.listening, &current.session);
         let problem = "this user has too many pages that watch sessions";
-        let share = self.share(listening, mine, Limit::WatchesOfPerson, problem)?;
+        let share = share(&self.browser, listening, mine, Limit::WatchesOfPerson, problem)?;
         let stream = watch::stream(&self.browser, current, share, request.into_inner().resume_token)
             .await
             .map_err(failed)?;
@@ -248,8 +234,25 @@ impl BrowserSessionService for BrowserApi {
     }
 }
 
+/// Takes one of the slots of the session's person.
+pub(super) fn share(
+    browser: &Browser,
+    shares: &Arc<Shares>,
+    mine: &Session,
+    limit: Limit,
+    problem: &str,
+) -> Result<Share, Status> {
+    let share = shares.enter((&mine.issuer, &mine.subject), OF_PERSON_MAX);
+    share.ok_or_else(|| {
+        browser.metrics.limits.count(limit.name());
+        error::status(ErrorReason::ErrOverloaded, problem, [])
+    })
+}
+
 /// The session, or the error status if it is missing.
-fn require_session(found: Result<Option<CurrentSession>, SessionError>) -> Result<CurrentSession, Status> {
+pub(super) fn require_session(
+    found: Result<Option<CurrentSession>, SessionError>,
+) -> Result<CurrentSession, Status> {
     match found {
         Ok(Some(current)) => Ok(current),
         Ok(None) => Err(error::status(

@@ -10,6 +10,9 @@ const GUARD: &str = "guard = \"page\" or \"api\"";
 const PAGE: &str = "guard = \"page\"";
 const SERVER: &str = "an http upstream";
 
+/// The mistake of a rule that requires a bound session while no session is bound.
+pub(super) const DEVICE_BOUND_NEEDS: &str = "device_bound needs sessions that are bound: set EDGE_DEVICE_BOUND to offer or require, with an https EDGE_BASE_URL and no EDGE_COOKIE_DOMAIN";
+
 /// Reports every contradiction within a rule as a mistake of its table; `csrf` is the value in the table.
 pub(super) fn report_contradictions(
     table: &Table<'_>,
@@ -105,10 +108,7 @@ fn find_other_contradictions(
             rule.preserve_host && over_h2c,
             "preserve_host needs \"http://\" or \"https://\": over h2c the host is part of the address",
         ),
-        (
-            requirements.device_bound && !around.binds,
-            "device_bound needs sessions that are bound: set EDGE_DEVICE_BOUND to offer or require, with an https EDGE_BASE_URL and no EDGE_COOKIE_DOMAIN",
-        ),
+        (requirements.device_bound && !around.binds, DEVICE_BOUND_NEEDS),
         (
             requirements.device_bound && around.binds && bearer.is_some_and(|bearer| !bearer.dpop_required),
             "device_bound next to bearer needs dpop_required = true: otherwise a copied token passes where a copied cookie does not",

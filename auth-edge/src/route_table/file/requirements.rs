@@ -23,18 +23,25 @@ pub(super) fn requirements(table: &Table<'_>, around: &RouteFileContext) -> Requ
             audience: table.get("audience").and_then(audience).unwrap_or_default(),
             resource: table.get("resource").and_then(resource).unwrap_or_default(),
         },
+        decision: decision::decision(table).map(Arc::new),
+        ..of_person(table, around)
+    }
+}
+
+/// The requirements for the user and the sign-in alone, without `allow`.
+pub(super) fn of_person(table: &Table<'_>, around: &RouteFileContext) -> Requirements {
+    Requirements {
         max_age_secs: table
             .get("max_age")
             .and_then(|value| number(value, 1, "whole seconds, at least 1")),
-        acr: tokens("acr"),
+        acr: table.get("acr").map(tokens).unwrap_or_default(),
         organization: table.get("organization").and_then(Value::string),
         connection: table
             .get("connection")
             .and_then(|value| connection(value, around)),
         claims: table.get("claims").map(claims).unwrap_or_default(),
         device_bound: table.flag("device_bound"),
-        allow: None,
-        decision: decision::decision(table).map(Arc::new),
+        ..Requirements::default()
     }
 }
 

@@ -1,0 +1,169 @@
+//! `OperatorSessionService` over gRPC-Web: operators find and end the sessions of all people.
+//!
+//! Invariants
+//! - The rule `[operator]` decides each call and each message of a stream, against the caller's session at that time.
+//! - The edge alone says who the operator is, which provider a call is about, and which claims it returns.
+//! - A call does not extend the operator's own session.
+
+mod activity;
+mod admission;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::Stream;
+use session_proto::client::SessionError;
+use session_proto::error;
+use session_proto::v1::list_providers_response::Provider;
+use session_proto::v1::operator_session_service_server::OperatorSessionService;
+use session_proto::v1::{
+    Activity, EndFoundSessionsRequest, EndFoundSessionsResponse, ErrorReason, ListEndingsRequest,
+    ListEndingsResponse, ListProvidersRequest, ListProvidersResponse, SearchSessionsRequest,
+    SearchSessionsResponse, SessionFilter, WatchActivityRequest,
+};
+use tonic::{Request, Response, Status};
+
+use self::admission::Admission;
+pub(super) use self::admission::no_service;
+use super::service::{failed, share};
+use crate::browser::Browser;
+use crate::http::errors::Limit;
+use crate::http::protect::shares::Share;
+
+/// Answers the operators' calls.
+pub(super) struct OperatorApi {
+    pub(super) browser: Arc<Browser>,
+}
+
+impl OperatorApi {
+    /// Takes one of the operator's call slots.
+    fn listing_share(&self, admission: &Admission) -> Result<Share, Status> {
+        let problem = "this user has too many open calls";
+        let own = &admission.current.session;
+        share(
+            &self.browser,
+            &self.browser.listing,
+            own,
+            Limit::ListsOfPerson,
+            problem,
+        )
+    }
+}
+
+#[tonic::async_trait]
+impl OperatorSessionService for OperatorApi {
+    async fn list_providers(
+        &self,
+        request: Request<ListProvidersRequest>,
+    ) -> Result<Response<ListProvidersResponse>, Status> {
+        let admission = Admission::of(&self.browser, "ListProviders", &request).await?;
+        let all = &self.browser.providers;
+        let issuers = admission
+            .rule
+            .providers
+            .issuers(&admission.current.session.issuer, all);
+        let provider = |issuer: &str| Provider {
+            issuer: issuer.to_owned(),
+            name: all
+                .of_session(issuer)
+                .and_then(|provider| provider.name.clone())
+                .unwrap_or_default(),
+        };
+        Ok(Response::new(ListProvidersResponse {
+            providers: issuers.into_iter().map(provider).collect(),
+        }))
+    }
+
+    async fn search_sessions(
+        &self,
+        request: Request<SearchSessionsRequest>,
+    ) -> Result<Response<SearchSessionsResponse>, Status> {
+        let admission = Admission::of(&self.browser, "SearchSessions", &request).await?;
+        let asked = request.into_inner();
+        let search = SearchSessionsRequest {
+            operator: admission.operator(issuer(asked.filter.as_ref()), asked.operator)?,
+            claims: admission.rule.claims.clone(),
+            ..asked
+        };
+        let _share = self.listing_share(&admission)?;
+        let client = &self.browser.sessions.client;
+        let mut page = client.search_sessions(search).await.map_err(unanswered)?;
+        for session in &mut page.sessions {
+            session.current = session.handle == admission.current.session.handle;
+        }
+        Ok(Response::new(page))
+    }
+
+    async fn end_found_sessions(
+        &self,
+        request: Request<EndFoundSessionsRequest>,
+    ) -> Result<Response<EndFoundSessionsResponse>, Status> {
+        let admission = Admission::of(&self.browser, "EndFoundSessions", &request).await?;
+        let asked = request.into_inner();
+        let end = EndFoundSessionsRequest {
+            operator: admission.operator(issuer(asked.filter.as_ref()), asked.operator)?,
+            ..asked
+        };
+        let _share = self.listing_share(&admission)?;
+        let ended = self.browser.sessions.client.end_found_sessions(end).await;
+        // Even if no answer came: the operator's own session may have ended.
+        self.browser.sessions.cache.forget(&admission.current.id);
+        ended.map(Response::new).map_err(unanswered)
+    }
+
+    async fn list_endings(
+        &self,
+        request: Request<ListEndingsRequest>,
+    ) -> Result<Response<ListEndingsResponse>, Status> {
+        let admission = Admission::of(&self.browser, "ListEndings", &request).await?;
+        let asked = request.into_inner();
+        let list = ListEndingsRequest {
+            operator: admission.operator(&asked.issuer, asked.operator)?,
+            ..asked
+        };
+        let _share = self.listing_share(&admission)?;
+        let listed = self.browser.sessions.client.list_endings(list).await;
+        listed.map(Response::new).map_err(unanswered)
+    }
+
+    type WatchActivityStream = Pin<Box<dyn Stream<Item = Result<Activity, Status>> + Send>>;
+
+    async fn watch_activity(
+        &self,
+        request: Request<WatchActivityRequest>,
+    ) -> Result<Response<Self::WatchActivityStream>, Status> {
+        let admission = Admission::of(&self.browser, "WatchActivity", &request).await?;
+        let asked = request.into_inner();
+        let watch = WatchActivityRequest {
+            operator: admission.operator(&asked.issuer, asked.operator)?,
+            issuer: asked.issuer,
+        };
+        let (listening, own) = (&self.browser.listening, &admission.current.session);
+        let problem = "this user has too many pages that watch sessions";
+        let share = share(&self.browser, listening, own, Limit::WatchesOfPerson, problem)?;
+        activity::stream(admission, watch, share).await.map(Response::new)
+    }
+}
+
+fn issuer(filter: Option<&SessionFilter>) -> &str {
+    filter.map_or("", |filter| filter.issuer.as_str())
+}
+
+/// The session service's error code, with a message for browsers. If the service does not serve this edge, the
+/// operator can do nothing about it.
+fn unanswered(failure: SessionError) -> Status {
+    let is_off = matches!(
+        failure.reason,
+        ErrorReason::ErrUnimplemented | ErrorReason::ErrCallerNotAllowed | ErrorReason::ErrUnknownCaller
+    );
+    if !is_off {
+        return failed(failure);
+    }
+    tracing::warn!(
+        error = &failure as &dyn std::error::Error,
+        "the session service serves no operators of this edge"
+    );
+    let problem =
+        "the session service does not serve operators: it is older than the edge, or its settings forbid it";
+    error::status(ErrorReason::ErrUnimplemented, problem, [])
+}
