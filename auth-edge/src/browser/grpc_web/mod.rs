@@ -7,6 +7,7 @@
 //! - Reading and watching never roll a session.
 //! - A call waits for its message no longer than any request waits for its body.
 
+mod caller;
 mod operators;
 mod service;
 mod watch;
@@ -40,11 +41,6 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 
 /// The limit of the encoded body: the message with its frame, as base64 text.
 const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
-
-/// Open streams per person: more tabs than a person keeps open at one edge. A page beyond the limit polls its session
-/// instead. The same limit holds for calls that list or end sessions. Every page lists after a change, and each list
-/// costs the session service several reads.
-const OF_PERSON_MAX: u32 = 100;
 
 /// The routes of both services.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
@@ -83,7 +79,7 @@ async fn if_operators(State(browser): State<Arc<Browser>>, request: Request, nex
     }
     let kind = request.headers().get(header::CONTENT_TYPE);
     match kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc-web")) {
-        true => refusal(operators::no_service(), StatusCode::NOT_FOUND),
+        true => refusal(operators::status::no_service(), StatusCode::NOT_FOUND),
         false => HttpError::NotFound.into_response(),
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::http::header;
 use futures_util::Stream;
-use session_proto::client::SessionError;
 use session_proto::v1::browser_session_service_server::BrowserSessionService;
 use session_proto::v1::session::State;
 use session_proto::v1::{
@@ -19,10 +18,11 @@ use session_proto::{error, timestamp};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::{OF_PERSON_MAX, watch};
+use super::caller::{failed, require_session, share};
+use super::watch;
 use crate::browser::Browser;
 use crate::http::errors::Limit;
-use crate::http::protect::shares::{Share, Shares};
+use crate::http::protect::shares::Share;
 use crate::http::request;
 use crate::sessions::{CachedSession, CurrentSession, SessionUse};
 
@@ -234,36 +234,6 @@ impl BrowserSessionService for BrowserApi {
     }
 }
 
-/// Takes one of the slots of the session's person.
-pub(super) fn share(
-    browser: &Browser,
-    shares: &Arc<Shares>,
-    mine: &Session,
-    limit: Limit,
-    problem: &str,
-) -> Result<Share, Status> {
-    let share = shares.enter((&mine.issuer, &mine.subject), OF_PERSON_MAX);
-    share.ok_or_else(|| {
-        browser.metrics.limits.count(limit.name());
-        error::status(ErrorReason::ErrOverloaded, problem, [])
-    })
-}
-
-/// The session, or the error status if it is missing.
-pub(super) fn require_session(
-    found: Result<Option<CurrentSession>, SessionError>,
-) -> Result<CurrentSession, Status> {
-    match found {
-        Ok(Some(current)) => Ok(current),
-        Ok(None) => Err(error::status(
-            ErrorReason::ErrMissingSession,
-            "there is no session",
-            [],
-        )),
-        Err(error) => Err(failed(error)),
-    }
-}
-
 /// A session as its own person may see it in a browser: of each token, only scope and expiry.
 fn redact_session(session: Session, current: Option<&str>) -> Session {
     let is_current = current.is_none_or(|handle| handle == session.handle);
@@ -279,22 +249,6 @@ fn redact_session(session: Session, current: Option<&str>) -> Session {
         current: is_current,
         ..session
     }
-}
-
-/// The session service's error code, with a message for browsers.
-pub(super) fn failed(failure: SessionError) -> Status {
-    if failure.is_unavailable() {
-        tracing::warn!(
-            error = &failure as &dyn std::error::Error,
-            "a browser call cannot be answered"
-        );
-        return error::status(
-            ErrorReason::ErrSessionServiceUnavailable,
-            "the session service cannot be reached",
-            [],
-        );
-    }
-    error::status(failure.reason, failure.message, failure.metadata)
 }
 
 #[cfg(test)]

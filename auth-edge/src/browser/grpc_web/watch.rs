@@ -21,7 +21,7 @@ use session_proto::v1::{SessionEvent, WatchSessionsRequest};
 use tokio::time::{Instant, Interval, interval_at, sleep_until};
 use tonic::Status;
 
-use super::service::failed;
+use super::caller::failed;
 use crate::browser::Browser;
 use crate::http::protect::shares::Share;
 use crate::sessions::CurrentSession;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use tonic::Status;
 
 use super::admission::Admission;
-use super::unanswered;
+use super::status::unanswered;
 use crate::http::protect::shares::Share;
 
 /// Proxies close connections that are silent for half a minute or more.
@@ -24,7 +24,7 @@ const FAILURES_INTERVAL: Duration = Duration::from_secs(15);
 /// How long a stream without messages outlasts its right.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Three of the service's longest pauses between heartbeats (`SessionEvent.next_heartbeat_within`).
+/// Three of the service's longest pauses between heartbeats (`SessionEvent.heartbeat_interval`).
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 type Activities = Pin<Box<dyn Stream<Item = Result<Activity, Status>> + Send>>;

@@ -11,8 +11,9 @@ use session_proto::v1::session::State;
 use session_proto::v1::{Device, ErrorReason, Operator};
 use tonic::{Request, Status};
 
+use super::status::{no_service, not_allowed};
 use crate::browser::Browser;
-use crate::browser::grpc_web::service::{failed, require_session};
+use crate::browser::grpc_web::caller::{failed, require_session};
 use crate::http::device::record_from;
 use crate::http::request;
 use crate::route_table::operator::OperatorRule;
@@ -177,17 +178,4 @@ fn rule(browser: &Browser) -> Result<Arc<OperatorRule>, Status> {
         .routes
         .with(|table| table.operator.clone())
         .ok_or_else(no_service)
-}
-
-/// The status without a rule.
-pub(in crate::browser::grpc_web) fn no_service() -> Status {
-    error::status(ErrorReason::ErrUnimplemented, "this edge serves no operators", [])
-}
-
-fn not_allowed() -> Status {
-    error::status(
-        ErrorReason::ErrCallerNotAllowed,
-        "this person is not an operator here",
-        [],
-    )
 }

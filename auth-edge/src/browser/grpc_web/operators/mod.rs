@@ -7,25 +7,24 @@
 
 mod activity;
 mod admission;
+pub(super) mod status;
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::Stream;
-use session_proto::client::SessionError;
-use session_proto::error;
 use session_proto::v1::list_providers_response::Provider;
 use session_proto::v1::operator_session_service_server::OperatorSessionService;
 use session_proto::v1::{
-    Activity, EndFoundSessionsRequest, EndFoundSessionsResponse, ErrorReason, ListEndingsRequest,
-    ListEndingsResponse, ListProvidersRequest, ListProvidersResponse, SearchSessionsRequest,
-    SearchSessionsResponse, SessionFilter, WatchActivityRequest,
+    Activity, EndFoundSessionsRequest, EndFoundSessionsResponse, ListEndingsRequest, ListEndingsResponse,
+    ListProvidersRequest, ListProvidersResponse, SearchSessionsRequest, SearchSessionsResponse,
+    SessionFilter, WatchActivityRequest,
 };
 use tonic::{Request, Response, Status};
 
 use self::admission::Admission;
-pub(super) use self::admission::no_service;
-use super::service::{failed, share};
+use self::status::unanswered;
+use super::caller::share;
 use crate::browser::Browser;
 use crate::http::errors::Limit;
 use crate::http::protect::shares::Share;
@@ -147,23 +146,4 @@ impl OperatorSessionService for OperatorApi {
 
 fn issuer(filter: Option<&SessionFilter>) -> &str {
     filter.map_or("", |filter| filter.issuer.as_str())
-}
-
-/// The session service's error code, with a message for browsers. If the service does not serve this edge, the
-/// operator can do nothing about it.
-fn unanswered(failure: SessionError) -> Status {
-    let is_off = matches!(
-        failure.reason,
-        ErrorReason::ErrUnimplemented | ErrorReason::ErrCallerNotAllowed | ErrorReason::ErrUnknownCaller
-    );
-    if !is_off {
-        return failed(failure);
-    }
-    tracing::warn!(
-        error = &failure as &dyn std::error::Error,
-        "the session service serves no operators of this edge"
-    );
-    let problem =
-        "the session service does not serve operators: it is older than the edge, or its settings forbid it";
-    error::status(ErrorReason::ErrUnimplemented, problem, [])
 }
