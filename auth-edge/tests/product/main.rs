@@ -50,6 +50,7 @@ mod lost_creation;
 mod many_people;
 mod modules;
 mod one_redemption;
+mod operators;
 mod outages;
 mod own_pages;
 mod profile;
