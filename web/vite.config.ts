@@ -16,19 +16,20 @@ const OURS = [
   "user",
   "words/(?:index|en|language)",
   "ui/(?:Avatar|Button|Doorway|Icon|LanguageSwitch|Notice|Skeleton|ThemeSwitch|theme|visually-hidden)",
-  "shell/(?:Boundary|ConnectionBanner|Message|PageSkeleton|Shell|SignOutButton|useScroll)",
+  "shell/(?:Boundary|ConnectionBanner|Message|PageSkeleton|Shell|SignOutButton|operator-mark|useScroll)",
 ];
 const SHELL = new RegExp(`/node_modules/(?:${LIBRARIES.join("|")})/|/src/(?:${OURS.join("|")})`);
 
 // The same for the modules that every guarded page needs. The guard and each page stay separate files.
 const BEHIND_THE_GUARD = [
-  "api/",
-  "gen/",
+  // The operators' pages load theirs.
+  "api/(?!operator)",
+  "gen/session/v1/(?!operator)",
   "clock",
   "device",
   "words/(?:devices|times)",
   "ui/(?:Badge|Card|Dialog|Facts|Timestamp)\\.",
-  "shell/(?:ExpiryWarning|Failure|Moment|Page|TheftNotice)\\.",
+  "shell/(?:ExpiryWarning|Failure|Moment|OperatorNotice|Page|TheftNotice|dismissed)\\.",
 ];
 const GUARDED = new RegExp(
   `/node_modules/(?:@bufbuild|grpc-web|google-protobuf)/|/src/(?:${BEHIND_THE_GUARD.join("|")})`,
@@ -62,7 +63,11 @@ export default defineConfig({
     },
   },
   server: {
-    proxy: { "/api": edge, "/session.v1.BrowserSessionService": edge },
+    proxy: {
+      "/api": edge,
+      "/session.v1.BrowserSessionService": edge,
+      "/session.v1.OperatorSessionService": edge,
+    },
   },
   test: {
     environment: "happy-dom",

@@ -26,14 +26,20 @@ async function weigh(keys) {
   return bytes;
 }
 
-// Each page loads one language file. The largest one counts, so that the budget holds for every language.
-const languages = keys.filter((key) => /^src\/words\//.test(key) && manifest[key].isDynamicEntry);
-const largest = Math.max(0, ...(await Promise.all(languages.map((key) => weigh([key])))));
+// Each page loads one language file, and an operators' page another one. The largest one counts, so that the budget
+// holds for every language.
+const languagesIn = (folder) => keys.filter((key) => folder.test(key) && manifest[key].isDynamicEntry);
+const largestOf = async (files) => Math.max(0, ...(await Promise.all(files.map((key) => weigh([key])))));
+const languages = languagesIn(/^src\/words\/[^/]*$/);
+const largest = await largestOf(languages);
+const OPERATOR = "src/pages/operator/Console.tsx";
+const operatorLanguage = await largestOf(languagesIn(/^src\/words\/operator\//));
 
 const faults = [];
 const kB = (bytes) => `${(bytes / 1000).toFixed(1)} kB`;
 async function check(name, keys) {
-  const bytes = largest + (await weigh(keys));
+  const own = keys.has(OPERATOR) ? operatorLanguage : 0;
+  const bytes = largest + own + (await weigh(keys));
   console.log(`script, compressed: ${name.padEnd(28)} ${kB(bytes)} of ${kB(FIRST_LOAD_BYTES)}`);
   if (bytes > FIRST_LOAD_BYTES)
     faults.push(`opening ${name} loads ${kB(bytes)} of script; ${kB(FIRST_LOAD_BYTES)} is the limit`);
@@ -52,7 +58,8 @@ else {
   const guarded = closure(guard, new Set(shell));
   for (const page of pages) await check(page.replace(/^src\/pages\//, ""), closure(page, new Set(guarded)));
   // Not part of a first load: the browser fetches the other pages while the person reads the first one.
-  const all = await weigh(pages.reduce((seen, key) => closure(key, seen), new Set(guarded)));
+  const fetched = pages.filter((page) => page !== OPERATOR);
+  const all = await weigh(fetched.reduce((seen, key) => closure(key, seen), new Set(guarded)));
   console.log(`script, compressed: all pages behind the guard   ${kB(largest + all)}, once one is open`);
 }
 

@@ -7,6 +7,9 @@ export const paths = {
   account: `${base}/account`,
   sessions: `${base}/account/sessions`,
   session: `${base}/account/session`,
+  operator: `${base}/operator`,
+  operatorPerson: `${base}/operator/person`,
+  operatorActivity: `${base}/operator/activity`,
   signedOut: `${base}/signed-out`,
   signInError: `${base}/sign-in-error`,
 } as const;

@@ -17,13 +17,19 @@ const load = {
   sessions: () => import("./pages/sessions/Sessions").then(({ Sessions }) => ({ default: Sessions })),
   session: () => import("./pages/session/ThisSession").then(({ ThisSession }) => ({ default: ThisSession })),
 };
+// Few people may use the operators' pages, so the other pages never load them.
+const loadConsole = () => import("./pages/operator/Console").then(({ Console }) => ({ default: Console }));
+const isOperatorPage = (path: string) => path === paths.operator || path.startsWith(`${paths.operator}/`);
+
 const Account = lazy(load.account);
 const Sessions = lazy(load.sessions);
 const ThisSession = lazy(load.session);
+const Console = lazy(loadConsole);
 
 /** The guard. Loads the session and the guarded pages in parallel with it. */
 const Guarded = lazy(async () => {
-  for (const page of Object.values(load)) page().catch(() => {});
+  const pages = isOperatorPage(window.location.pathname) ? [loadConsole] : Object.values(load);
+  for (const page of pages) page().catch(() => {});
   void import("./api/queries").then(({ currentSessionQuery }) =>
     queryClient.prefetchQuery(currentSessionQuery),
   );
@@ -43,19 +49,27 @@ function Pages() {
           <Route path={paths.account} component={Account} />
           <Route path={paths.sessions} component={Sessions} />
           <Route path={paths.session} component={ThisSession} />
+          <Route component={Console} />
         </Switch>
       </Suspense>
     </Boundary>
   );
 }
 
-const isGuarded = new Set<string>([paths.account, paths.sessions, paths.session]);
+const GUARDED = new Set<string>([
+  paths.account,
+  paths.sessions,
+  paths.session,
+  paths.operator,
+  paths.operatorPerson,
+  paths.operatorActivity,
+]);
 const withoutSlash = (path: string) => (path.length > 1 ? path.replace(/\/$/, "") : path);
 
 function Content() {
   const [path] = useLocation();
   // The guard stays mounted while the person moves between guarded pages, because it holds the event stream.
-  if (isGuarded.has(withoutSlash(path))) {
+  if (GUARDED.has(withoutSlash(path))) {
     return (
       <Boundary fallback={<Crash />}>
         <Suspense fallback={<PageSkeleton />}>

@@ -9,8 +9,11 @@ import type { ErrorReason } from "../gen/session/v1/error_reason_pb";
 export type Reason = keyof typeof ErrorReason | "";
 
 // google.rpc.Code
+export const INVALID_ARGUMENT = 3;
 const DEADLINE_EXCEEDED = 4;
 const RESOURCE_EXHAUSTED = 8;
+export const FAILED_PRECONDITION = 9;
+export const UNIMPLEMENTED = 12;
 const UNAVAILABLE = 14;
 
 /** A failed call. */

@@ -13,6 +13,7 @@ import { words } from "../words";
 import { chooseLanguage, LANGUAGES } from "../words/language";
 import { Boundary } from "./Boundary";
 import { ConnectionBanner } from "./ConnectionBanner";
+import { useIsOperator } from "./operator-mark";
 import styles from "./Shell.module.css";
 import { SignOutButton } from "./SignOutButton";
 import { useScroll } from "./useScroll";
@@ -22,6 +23,7 @@ const Analytics = lazy(() => import("../analytics/Analytics"));
 export function Shell({ children }: { children: ReactNode }) {
   const { user, isLoading } = useSession();
   const project = useProject();
+  const isOperator = useIsOperator(user?.sub);
   // The return address of "Sign in" depends on the current page.
   useLocation();
   useScroll();
@@ -42,6 +44,11 @@ export function Shell({ children }: { children: ReactNode }) {
                 <Tab to={paths.account}>{words.nav.account}</Tab>
                 <Tab to={paths.sessions}>{words.nav.sessions}</Tab>
                 <Tab to={paths.session}>{words.nav.session}</Tab>
+                {isOperator && (
+                  <Tab to={paths.operator} below>
+                    {words.nav.operator}
+                  </Tab>
+                )}
               </ul>
             </nav>
           )}
@@ -88,11 +95,13 @@ export function Shell({ children }: { children: ReactNode }) {
 
 /** A sign-in from a guarded page returns to it; from any other page, to the account. */
 function returnToFromHere(): string {
-  return window.location.pathname.startsWith(paths.account) ? here() : paths.account;
+  const guarded = [paths.account, paths.operator];
+  return guarded.some((path) => window.location.pathname.startsWith(path)) ? here() : paths.account;
 }
 
-function Tab({ to, children }: { to: string; children: string }) {
-  const [here] = useRoute(to);
+/** A page of the navigation; with `below`, also the pages below it. */
+function Tab({ to, below = false, children }: { to: string; below?: boolean; children: string }) {
+  const [here] = useRoute(below ? `${to}/*?` : to);
   return (
     <li>
       <Link to={to} aria-current={here ? "page" : undefined}>

@@ -1,12 +1,16 @@
 import { AlertDialog } from "@base-ui/react/alert-dialog";
-import { type ReactNode, useRef } from "react";
+import { type ReactNode, type RefObject, useRef } from "react";
 import styles from "./Dialog.module.css";
 
 export interface DialogProps {
   title: string;
   detail: ReactNode;
+  /** A form below the detail. */
+  children?: ReactNode;
   /** The last one is the main action and takes the focus first. */
   actions: ReactNode;
+  /** Takes the focus first instead of the main action. */
+  focusFirst?: RefObject<HTMLElement | null>;
   /** Closes on Escape; without it, the dialog stays until it is answered. */
   onClose?: () => void;
   /** Takes the focus after closing; by default the focus returns to where it was. */
@@ -14,7 +18,8 @@ export interface DialogProps {
 }
 
 /** The dialog itself with its focus trap; loaded when the first dialog opens. */
-export default function DialogParts({ title, detail, actions, onClose, focusAfter }: DialogProps) {
+export default function DialogParts(props: DialogProps) {
+  const { title, detail, children, actions, focusFirst, onClose, focusAfter } = props;
   const buttons = useRef<HTMLDivElement>(null);
   const mainAction = () => buttons.current?.lastElementChild as HTMLElement | null;
   return (
@@ -23,13 +28,14 @@ export default function DialogParts({ title, detail, actions, onClose, focusAfte
         <AlertDialog.Backdrop className={styles.backdrop} />
         <AlertDialog.Popup
           className={styles.popup}
-          initialFocus={mainAction}
+          initialFocus={focusFirst ?? mainAction}
           finalFocus={() => focusAfter?.() ?? true}
         >
           <AlertDialog.Title className={styles.title}>{title}</AlertDialog.Title>
           <AlertDialog.Description className={styles.detail} render={<div />}>
             {detail}
           </AlertDialog.Description>
+          {children}
           <div ref={buttons} className={styles.actions}>
             {actions}
           </div>

@@ -12,6 +12,7 @@ export const de: Words = {
     account: "Profil",
     sessions: "Ihre Sitzungen",
     session: "Diese Sitzung",
+    operator: "Betriebskonsole",
   },
   theme: {
     label: "Design",
@@ -176,6 +177,7 @@ export const de: Words = {
       `Am ${when} wurde eine Kopie ihres Cookies benutzt, vielleicht von jemand anderem. Prüfen Sie Ihre Sitzungen und melden Sie alle ab, die Sie nicht kennen. Wenn Sie sich die Kopie nicht erklären können, ändern Sie Ihr Passwort bei Ihrem Anbieter.`,
     dismiss: "Ausblenden",
   },
+  operatorNotice: (when) => `Die Administration hat Sie am ${when} abgemeldet`,
   ended: {
     title: "Sie sind abgemeldet",
     detail: "Ihre Sitzung ist beendet. Melden Sie sich erneut an, um zu dieser Seite zurückzukehren.",

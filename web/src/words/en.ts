@@ -10,6 +10,7 @@ export const en = {
     account: "Profile",
     sessions: "Your sessions",
     session: "This session",
+    operator: "Operator console",
   },
   theme: {
     label: "Theme",
@@ -171,6 +172,7 @@ export const en = {
       `A copy of its cookie was used on ${when}, perhaps by someone else. Check your sessions and sign out any that you do not recognize. If you cannot explain the copy, change your password at your provider.`,
     dismiss: "Dismiss",
   },
+  operatorNotice: (when: string) => `An administrator signed you out on ${when}`,
   ended: {
     title: "You are signed out",
     detail: "Your session has ended. Sign in again to return to this page.",

@@ -12,6 +12,7 @@ export const es: Words = {
     account: "Perfil",
     sessions: "Sus sesiones",
     session: "Esta sesión",
+    operator: "Consola de operadores",
   },
   theme: {
     label: "Tema",
@@ -175,6 +176,7 @@ export const es: Words = {
       `El ${when} se usó una copia de la cookie de esa sesión, quizá por otra persona. Revise sus sesiones y cierre las que no reconozca. Si no puede explicar esa copia, cambie su contraseña en su proveedor.`,
     dismiss: "Ocultar",
   },
+  operatorNotice: (when) => `La administración cerró su sesión el ${when}`,
   ended: {
     title: "Se ha cerrado su sesión",
     detail: "Su sesión ha terminado. Inicie sesión de nuevo y volverá a esta página.",

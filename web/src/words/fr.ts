@@ -15,6 +15,7 @@ export const fr: Words = {
     account: "Profil",
     sessions: "Vos sessions",
     session: "Cette session",
+    operator: "Console des opérateurs",
   },
   theme: {
     label: "Thème",
@@ -180,6 +181,7 @@ export const fr: Words = {
       `Une copie de son cookie a été utilisée le ${when}, peut-être par quelqu’un d’autre. Vérifiez vos sessions et déconnectez celles que vous ne reconnaissez pas. Si vous ne pouvez pas expliquer cette copie, changez votre mot de passe chez votre fournisseur.`,
     dismiss: "Masquer",
   },
+  operatorNotice: (when) => `Un administrateur vous a déconnecté le ${when}`,
   ended: {
     title: "Vous êtes déconnecté",
     detail: "Votre session a pris fin. Reconnectez-vous pour revenir sur cette page.",

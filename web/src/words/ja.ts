@@ -12,6 +12,7 @@ export const ja: Words = {
     account: "プロフィール",
     sessions: "セッション",
     session: "現在",
+    operator: "運用コンソール",
   },
   theme: {
     label: "テーマ",
@@ -172,6 +173,7 @@ export const ja: Words = {
       `${when} に、そのセッションの Cookie のコピーが使われました。ほかの人が使った可能性があります。セッション一覧を確認し、心当たりのないものはサインアウトしてください。コピーされた原因が分からない場合は、プロバイダーでパスワードを変更してください。`,
     dismiss: "閉じる",
   },
+  operatorNotice: (when) => `管理者が${when}にあなたをサインアウトしました`,
   ended: {
     title: "サインアウトしました",
     detail: "セッションが終了しました。もう一度サインインすると、このページに戻ります。",

@@ -3,6 +3,7 @@ import { Link } from "wouter";
 import { currentSessionQuery } from "../../api/queries";
 import { paths } from "../../paths";
 import { type SessionError, useSession, useSessionStore } from "../../session";
+import { OperatorNotice } from "../../shell/OperatorNotice";
 import { Page } from "../../shell/Page";
 import { TheftNotice } from "../../shell/TheftNotice";
 import { Button, buttonClass } from "../../ui/Button";
@@ -30,6 +31,7 @@ export function Account() {
   return (
     <Page title={say.title}>
       <div aria-live="polite" className={styles.outcome}>
+        <OperatorNotice />
         <TheftNotice>
           <Link to={paths.sessions} className={buttonClass({ small: true })}>
             {say.toSessions}

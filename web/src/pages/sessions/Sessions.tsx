@@ -5,6 +5,7 @@ import { useServerNow } from "../../clock";
 import type { Session } from "../../gen/session/v1/session_pb";
 import { Failure } from "../../shell/Failure";
 import { useLeave } from "../../shell/leaving";
+import { OperatorNotice } from "../../shell/OperatorNotice";
 import { Page } from "../../shell/Page";
 import { TheftNotice } from "../../shell/TheftNotice";
 import { Button } from "../../ui/Button";
@@ -66,6 +67,7 @@ export function Sessions() {
   return (
     <Page title={say.title} lead={say.lead}>
       <div aria-live="polite" className={styles.outcome}>
+        <OperatorNotice />
         <TheftNotice />
       </div>
       <div aria-live="polite" className={styles.outcome} tabIndex={-1} ref={outcome}>

@@ -1,0 +1,2 @@
+import { en, type OperatorWords } from "./en";
+export const fr: OperatorWords = en;
