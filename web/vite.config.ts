@@ -18,7 +18,8 @@ const OURS = [
   "ui/(?:Avatar|Button|Doorway|Icon|LanguageSwitch|Notice|Skeleton|ThemeSwitch|theme|visually-hidden)",
   "shell/(?:Boundary|ConnectionBanner|Message|PageSkeleton|Shell|SignOutButton|operator-mark|useScroll)",
 ];
-const SHELL = new RegExp(`/node_modules/(?:${LIBRARIES.join("|")})/|/src/(?:${OURS.join("|")})`);
+const CACHE = "@tanstack/(?:query-core/(?!.*Observer)|react-query/.*/QueryClientProvider)";
+const SHELL = new RegExp(`/node_modules/(?:(?:${LIBRARIES.join("|")})/|${CACHE})|/src/(?:${OURS.join("|")})`);
 
 // The same for the modules that every guarded page needs. The guard and each page stay separate files.
 const BEHIND_THE_GUARD = [
@@ -29,10 +30,15 @@ const BEHIND_THE_GUARD = [
   "device",
   "words/(?:devices|times)",
   "ui/(?:Badge|Card|Dialog|Facts|Timestamp)\\.",
-  "shell/(?:ExpiryWarning|Failure|Moment|OperatorNotice|Page|TheftNotice|dismissed)\\.",
+  "shell/(?:ExpiryWarning|Failure|Moment|Page|SessionNotices)\\.",
+];
+const QUERIES = [
+  "react-query/.*/(?:useBaseQuery|useQuery|useMutation|suspense|errorBoundaryUtils|IsRestoringProvider|QueryErrorResetBoundary)",
+  "query-core/.*/(?:queryObserver|mutationObserver)",
 ];
 const GUARDED = new RegExp(
-  `/node_modules/(?:@bufbuild|grpc-web|google-protobuf)/|/src/(?:${BEHIND_THE_GUARD.join("|")})`,
+  `/node_modules/(?:(?:@bufbuild|grpc-web|google-protobuf)/|@tanstack/(?:${QUERIES.join("|")})\\.)` +
+    `|/src/(?:${BEHIND_THE_GUARD.join("|")})`,
 );
 
 export default defineConfig({

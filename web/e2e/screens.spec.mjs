@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { OPERATOR_STATES } from "./operator-states.mjs";
 import { STATES } from "./states.mjs";
 import { assertAccessible, atRest, browserTests, signIn } from "./support.mjs";
 
@@ -28,7 +29,7 @@ async function signedIn(stack) {
   return cookies;
 }
 
-for (const [name, state] of Object.entries(STATES)) {
+for (const [name, state] of Object.entries({ ...STATES, ...OPERATOR_STATES })) {
   if (wanted && !wanted.includes(name)) continue;
   test(`${name}: accessible, in its place and quiet, in both themes and widths`, {
     timeout: TEST_MS,

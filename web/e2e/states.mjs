@@ -1,4 +1,4 @@
-// Every page and state of the app, and how to reach it on the real stack. If the real stack cannot produce a state
+// Every page and state of the account pages, and how to reach it on the real stack. If the real stack cannot produce a state
 // on demand (a name of a hundred letters, a missing response), the test replaces only the response.
 const ME = "**/api/auth/me*";
 const RPC = "**/session.v1.BrowserSessionService/*";
@@ -34,12 +34,16 @@ const varint = (value) => {
     bytes.push(Number(left & 127n) | 128);
   }
 };
-const field = (number, content) => [...varint((number << 3) | 2), ...varint(content.length), ...content];
-const integer = (number, value) => [...varint(number << 3), ...varint(value)];
-const text = (number, words) => field(number, Buffer.from(words));
-const moment = (seconds) => integer(1, seconds);
+export const field = (number, content) => [
+  ...varint((number << 3) | 2),
+  ...varint(content.length),
+  ...content,
+];
+export const integer = (number, value) => [...varint(number << 3), ...varint(value)];
+export const text = (number, words) => field(number, Buffer.from(words));
+export const moment = (seconds) => integer(1, seconds);
 /** A message as a gRPC-Web response. */
-const answer = (message) => {
+export const answer = (message) => {
   const frame = (flag, bytes) => [flag, 0, 0, bytes.length >> 8, bytes.length & 255, ...bytes];
   return {
     status: 200,
@@ -57,14 +61,14 @@ export const absurdAnswer = (page, options) => page.route(CURRENT, (route) => ro
 // Browsers bind sessions only over TLS, which this stack does not use: the responses are fakes.
 const HOUR_S = 3_600;
 const DAY_S = 24 * HOUR_S;
-const CHROME =
+export const CHROME =
   "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36";
 const EDGE_BROWSER = `${CHROME} Edg/156.0.0.0`;
-const SAFARI =
+export const SAFARI =
   "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.1.15 Version/19.0 Mobile/15E148 Safari/604.1";
 
 /** A session that began and was last used this many seconds ago; `bound` if it is bound to its device. */
-function sessionOf({ handle, userAgent, address, began, used, bound, current, theft }) {
+function sessionOf({ handle, userAgent, address, began, used, bound, current, theft, notice }) {
   const ago = (seconds) => moment(Math.round(Date.now() / 1000) - seconds);
   const device = [...text(1, userAgent), ...text(2, address), ...field(3, ago(used))];
   return [
@@ -79,6 +83,7 @@ function sessionOf({ handle, userAgent, address, began, used, bound, current, th
     ...(current ? integer(19, 1) : []),
     ...(bound ? field(20, field(2, ago(began - 2))) : []),
     ...(theft ? field(22, ago(theft)) : []),
+    ...(notice ? field(24, [...field(1, ago(DAY_S)), ...text(2, notice)]) : []),
   ];
 }
 const HERE = {
@@ -111,6 +116,9 @@ async function sessionsAre(page, here, ...elsewhere) {
 const bound = (page) => sessionsAre(page, HERE, ...ELSEWHERE);
 /** This browser's session reports that another session was ended because its cookie was copied. */
 export const afterTheft = (page) => sessionsAre(page, { ...HERE, bound: false, theft: DAY_S }, ELSEWHERE[1]);
+/** An operator ended this person's earlier session and wrote why. */
+const afterOperator = (page) =>
+  sessionsAre(page, { ...HERE, bound: false, notice: `${ARABIC_NAME}: we reset your account <b>today</b>.` });
 const KIND_ENDED = 5;
 const CAUSE_THEFT = 11;
 /** This browser's session is ended for the same reason while its page is open. */
@@ -377,6 +385,14 @@ export const STATES = {
       await afterTheft(page);
       await account(page);
       await page.getByText("sessions to protect you").waitFor();
+    },
+  },
+  "account-operator-notice": {
+    signedIn: true,
+    go: async (page) => {
+      await afterOperator(page);
+      await account(page);
+      await page.getByText("An administrator signed you out").waitFor();
     },
   },
   "sessions-loading": {

@@ -5,6 +5,8 @@ import { readFile, rm } from "node:fs/promises";
 import zlib from "node:zlib";
 
 const FIRST_LOAD_BYTES = 120_000;
+// Few people open the operators' pages, and at a desk. All of them are one file.
+const OPERATOR_BYTES = 140_000;
 const dist = new URL("../dist/", import.meta.url);
 const manifest = JSON.parse(await readFile(new URL("manifest.json", dist), "utf8"));
 const keys = Object.keys(manifest);
@@ -38,11 +40,10 @@ const operatorLanguage = await largestOf(languagesIn(/^src\/words\/operator\//))
 const faults = [];
 const kB = (bytes) => `${(bytes / 1000).toFixed(1)} kB`;
 async function check(name, keys) {
-  const own = keys.has(OPERATOR) ? operatorLanguage : 0;
+  const [own, limit] = keys.has(OPERATOR) ? [operatorLanguage, OPERATOR_BYTES] : [0, FIRST_LOAD_BYTES];
   const bytes = largest + own + (await weigh(keys));
-  console.log(`script, compressed: ${name.padEnd(28)} ${kB(bytes)} of ${kB(FIRST_LOAD_BYTES)}`);
-  if (bytes > FIRST_LOAD_BYTES)
-    faults.push(`opening ${name} loads ${kB(bytes)} of script; ${kB(FIRST_LOAD_BYTES)} is the limit`);
+  console.log(`script, compressed: ${name.padEnd(28)} ${kB(bytes)} of ${kB(limit)}`);
+  if (bytes > limit) faults.push(`opening ${name} loads ${kB(bytes)} of script; ${kB(limit)} is the limit`);
 }
 
 const entry = keys.find((key) => manifest[key].isEntry);

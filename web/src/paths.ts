@@ -8,8 +8,6 @@ export const paths = {
   sessions: `${base}/account/sessions`,
   session: `${base}/account/session`,
   operator: `${base}/operator`,
-  operatorPerson: `${base}/operator/person`,
-  operatorActivity: `${base}/operator/activity`,
   signedOut: `${base}/signed-out`,
   signInError: `${base}/sign-in-error`,
 } as const;

@@ -19,7 +19,7 @@ const load = {
 };
 // Few people may use the operators' pages, so the other pages never load them.
 const loadConsole = () => import("./pages/operator/Console").then(({ Console }) => ({ default: Console }));
-const isOperatorPage = (path: string) => path === paths.operator || path.startsWith(`${paths.operator}/`);
+const isOperatorPage = (path: string) => `${path}/`.startsWith(`${paths.operator}/`);
 
 const Account = lazy(load.account);
 const Sessions = lazy(load.sessions);
@@ -56,20 +56,13 @@ function Pages() {
   );
 }
 
-const GUARDED = new Set<string>([
-  paths.account,
-  paths.sessions,
-  paths.session,
-  paths.operator,
-  paths.operatorPerson,
-  paths.operatorActivity,
-]);
+const isAccountPage = new Set<string>([paths.account, paths.sessions, paths.session]);
 const withoutSlash = (path: string) => (path.length > 1 ? path.replace(/\/$/, "") : path);
 
 function Content() {
   const [path] = useLocation();
   // The guard stays mounted while the person moves between guarded pages, because it holds the event stream.
-  if (GUARDED.has(withoutSlash(path))) {
+  if (isAccountPage.has(withoutSlash(path)) || isOperatorPage(path)) {
     return (
       <Boundary fallback={<Crash />}>
         <Suspense fallback={<PageSkeleton />}>

@@ -9,8 +9,13 @@ import { useDismissed } from "./dismissed";
 
 const say = words.theft;
 
+export interface TheftNoticeProps {
+  /** A way to look at the sessions, if the page does not list them. */
+  children?: ReactNode;
+}
+
 /** Reports that another session of this person was ended because its cookie was copied, until it is dismissed. */
-export function TheftNotice({ children }: { children?: ReactNode }) {
+export function TheftNotice({ children }: TheftNoticeProps) {
   // The guard reads the session and keeps it current.
   const { data } = useQuery({ ...currentSessionQuery, enabled: false });
   const [dismissed, dismiss] = useDismissed("theft-dismissed");

@@ -3,9 +3,8 @@ import { Link } from "wouter";
 import { currentSessionQuery } from "../../api/queries";
 import { paths } from "../../paths";
 import { type SessionError, useSession, useSessionStore } from "../../session";
-import { OperatorNotice } from "../../shell/OperatorNotice";
 import { Page } from "../../shell/Page";
-import { TheftNotice } from "../../shell/TheftNotice";
+import { SessionNotices } from "../../shell/SessionNotices";
 import { Button, buttonClass } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
 import { words } from "../../words";
@@ -31,12 +30,11 @@ export function Account() {
   return (
     <Page title={say.title}>
       <div aria-live="polite" className={styles.outcome}>
-        <OperatorNotice />
-        <TheftNotice>
+        <SessionNotices>
           <Link to={paths.sessions} className={buttonClass({ small: true })}>
             {say.toSessions}
           </Link>
-        </TheftNotice>
+        </SessionNotices>
       </div>
       <Profile
         user={user}

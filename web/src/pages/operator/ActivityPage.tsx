@@ -2,7 +2,6 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { msOf } from "../../api/queries";
 import type { SignInFailures } from "../../gen/session/v1/operator_session_service_pb";
-import { paths } from "../../paths";
 import { Badge } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
 import { Card } from "../../ui/Card";
@@ -13,7 +12,7 @@ import { inDigits, operatorWords, toTheSecond } from "../../words/operator";
 import { briefly } from "../../words/times";
 import { type Log, MOST_ROWS, type Row } from "./activity-log";
 import { Frame } from "./Frame";
-import { issuerOf, personAddress } from "./filter";
+import { issuerOf, operatorPaths, personAddress } from "./filter";
 import styles from "./Operator.module.css";
 import { causeInWords, type Props } from "./person";
 import { Trouble } from "./Trouble";
@@ -38,7 +37,7 @@ export function ActivityPage({ providers, operator }: Props) {
               label={operatorWords.provider}
               value={issuer}
               onValue={(chosen) =>
-                navigate(`${paths.operatorActivity}?${new URLSearchParams({ provider: chosen })}`)
+                navigate(`${operatorPaths.activity}?${new URLSearchParams({ provider: chosen })}`)
               }
               options={providers.map((provider) => [provider.issuer, provider.name || provider.issuer])}
             />

@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Route, Switch } from "wouter";
-import { paths } from "../../paths";
 import { useSession } from "../../session";
 import { PageSkeleton } from "../../shell/PageSkeleton";
 import { ActivityPage } from "./ActivityPage";
+import { operatorPaths } from "./filter";
 import { PersonPage } from "./PersonPage";
 import { providersQuery } from "./queries";
 import { SearchPage } from "./SearchPage";
@@ -21,10 +21,10 @@ export function Console() {
   const props = { providers: data, operator: user.sub };
   return (
     <Switch>
-      <Route path={paths.operatorPerson}>
+      <Route path={operatorPaths.person}>
         <PersonPage {...props} />
       </Route>
-      <Route path={paths.operatorActivity}>
+      <Route path={operatorPaths.activity}>
         <ActivityPage {...props} />
       </Route>
       <Route>

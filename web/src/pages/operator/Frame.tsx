@@ -1,12 +1,12 @@
 /** The frame of each operators' page: its navigation, and the purpose, without which the service answers nothing. */
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { Link, useRoute } from "wouter";
-import { paths } from "../../paths";
 import { Page } from "../../shell/Page";
 import { Button } from "../../ui/Button";
 import { Card } from "../../ui/Card";
 import { words } from "../../words";
 import { operatorWords } from "../../words/operator";
+import { operatorPaths } from "./filter";
 import styles from "./Operator.module.css";
 import { keepPurpose, readPurpose } from "./purpose";
 import { StoredText } from "./StoredText";
@@ -38,8 +38,8 @@ export function Frame({ title, heading, lead, subject, children }: FrameProps) {
       <Page title={title} heading={heading} lead={lead}>
         <nav className={styles.pages} aria-label={operatorWords.pages.label}>
           <ul>
-            <Tab to={paths.operator}>{operatorWords.pages.search}</Tab>
-            <Tab to={paths.operatorActivity}>{operatorWords.pages.activity}</Tab>
+            <Tab to={operatorPaths.search}>{operatorWords.pages.search}</Tab>
+            <Tab to={operatorPaths.activity}>{operatorWords.pages.activity}</Tab>
           </ul>
         </nav>
         {purpose === "" || changing ? (

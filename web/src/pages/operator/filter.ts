@@ -3,6 +3,12 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Filter } from "../../api/operator";
 import { paths } from "../../paths";
 
+export const operatorPaths = {
+  search: paths.operator,
+  person: `${paths.operator}/person`,
+  activity: `${paths.operator}/activity`,
+} as const;
+
 export const KINDS = ["email", "name", "subject", "handle", "address", "provider_sid", "everyone"] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -56,7 +62,7 @@ export function addressOf({ issuer, kind, value, afterMs, beforeMs }: Search): s
 
 /** The address of a person's page. */
 export const personAddress = (issuer: string, subject: string): string =>
-  `${paths.operatorPerson}?${new URLSearchParams({ provider: issuer, subject })}`;
+  `${operatorPaths.person}?${new URLSearchParams({ provider: issuer, subject })}`;
 
 /** The filter of a search. */
 export function filterOf({ issuer, kind, value, afterMs, beforeMs }: Search): Filter {

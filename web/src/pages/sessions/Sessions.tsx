@@ -5,9 +5,8 @@ import { useServerNow } from "../../clock";
 import type { Session } from "../../gen/session/v1/session_pb";
 import { Failure } from "../../shell/Failure";
 import { useLeave } from "../../shell/leaving";
-import { OperatorNotice } from "../../shell/OperatorNotice";
 import { Page } from "../../shell/Page";
-import { TheftNotice } from "../../shell/TheftNotice";
+import { SessionNotices } from "../../shell/SessionNotices";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import { Notice } from "../../ui/Notice";
@@ -67,8 +66,7 @@ export function Sessions() {
   return (
     <Page title={say.title} lead={say.lead}>
       <div aria-live="polite" className={styles.outcome}>
-        <OperatorNotice />
-        <TheftNotice />
+        <SessionNotices />
       </div>
       <div aria-live="polite" className={styles.outcome} tabIndex={-1} ref={outcome}>
         {othersEnded !== null && <Notice kind="good" icon="check" title={say.othersEnded(othersEnded)} />}
