@@ -72,7 +72,8 @@ export interface SelectFieldProps<T extends string> extends Omit<Common, "onValu
 }
 
 /** One of a few values. */
-export function SelectField<T extends string>({ label, value, onValue, options }: SelectFieldProps<T>) {
+export function SelectField<T extends string>(props: SelectFieldProps<T>) {
+  const { label, hint, value, onValue, options } = props;
   const id = useId();
   return (
     <div className={styles.field}>
@@ -83,6 +84,7 @@ export function SelectField<T extends string>({ label, value, onValue, options }
         id={id}
         className={styles.control}
         value={value}
+        aria-describedby={hint ? `${id}-below` : undefined}
         onChange={(event) => onValue(event.target.value as T)}
       >
         {options.map(([option, name]) => (
@@ -91,6 +93,11 @@ export function SelectField<T extends string>({ label, value, onValue, options }
           </option>
         ))}
       </select>
+      {hint && (
+        <p id={`${id}-below`} className={styles.below}>
+          {hint}
+        </p>
+      )}
     </div>
   );
 }

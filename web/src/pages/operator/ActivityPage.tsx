@@ -33,14 +33,16 @@ export function ActivityPage({ providers, operator }: Props) {
       {(purpose) => (
         <>
           {providers.length > 1 && (
-            <SelectField
-              label={operatorWords.provider}
-              value={issuer}
-              onValue={(chosen) =>
-                navigate(`${operatorPaths.activity}?${new URLSearchParams({ provider: chosen })}`)
-              }
-              options={providers.map((provider) => [provider.issuer, provider.name || provider.issuer])}
-            />
+            <div className={styles.narrow}>
+              <SelectField
+                label={operatorWords.provider}
+                value={issuer}
+                onValue={(chosen) =>
+                  navigate(`${operatorPaths.activity}?${new URLSearchParams({ provider: chosen })}`)
+                }
+                options={providers.map((provider) => [provider.issuer, provider.name || provider.issuer])}
+              />
+            </div>
           )}
           <Watched key={issuer} purpose={purpose} issuer={issuer} />
         </>

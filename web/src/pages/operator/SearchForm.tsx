@@ -50,11 +50,10 @@ export function SearchForm({ providers, search, issuer, busy, submit }: SearchFo
             label={say.kind}
             value={fields.kind}
             onValue={(kind) => set({ kind })}
+            hint={fields.kind === "everyone" ? say.hints.everyone : undefined}
             options={KINDS.map((kind) => [kind, say.kinds[kind]])}
           />
-          {fields.kind === "everyone" ? (
-            <p className={styles.hint}>{say.hints.everyone}</p>
-          ) : (
+          {fields.kind !== "everyone" && (
             <TextField
               label={say.value}
               hint={say.hints[fields.kind]}

@@ -1,7 +1,6 @@
 /** The texts of the operators' pages in English. They are apart, so that the other pages do not load them. */
 export const en = {
   pages: { label: "Operator pages", search: "Search", activity: "Live activity" },
-  loading: "Loading the operator console",
   failed: "We could not load the operator console",
   provider: "Provider",
   denied: {
@@ -90,7 +89,6 @@ export const en = {
     state: "State",
   },
   session: {
-    unnamed: "No name",
     unreadable: "Cannot be read",
     active: "Active",
     needsSignIn: "Needs a new sign-in",
@@ -107,25 +105,19 @@ export const en = {
   person: {
     title: "Person",
     subject: "User ID",
-    claims: "What the provider says",
     sessions: "Sessions",
-    loading: "Loading the sessions",
     failed: "We could not load the sessions",
     none: "This person is not signed in.",
     missing: "This address names no person.",
     endings: "Recent endings",
     endingsNote: "Endings of the last 30 days, at most 100.",
-    endingsLoading: "Loading the endings",
     endingsFailed: "We could not load the endings",
     endingsOff: "The session service keeps no list of endings until SESSION_OPERATOR_SEARCH is on.",
     endingsNone: "No session of this person ended recently.",
-    when: "Ended",
-    why: "Why",
     by: (operator: string) => `By ${operator}`,
     end: "End",
     endLabel: (session: string) => `End ${session}`,
     endAll: "End all sessions of this person",
-    signOut: "To end only this session, sign out.",
   },
   causes: {
     logout: "The person signed out",
@@ -168,7 +160,6 @@ export const en = {
     goOn: "Continue ending",
     running: "Ending…",
     stop: "Stop",
-    cancel: "Cancel",
     progress: (count: string, one: boolean) =>
       one ? "Ended 1 session so far." : `Ended ${count} sessions so far.`,
     done: (count: string, one: boolean) => (one ? "1 session ended." : `${count} sessions ended.`),
@@ -192,8 +183,6 @@ export const en = {
     events: "Latest events",
     none: "Nothing has happened yet.",
     bounded: (count: string) => `The list keeps the latest ${count}.`,
-    time: "Time",
-    what: "What happened",
     failures: "Failed sign-ins",
     since: (when: string) => `At one replica of the edge, since ${when}.`,
     error: "Error",
@@ -208,7 +197,6 @@ export const en = {
     ERR_CALLBACK_HANDLER_FAILURE: "The answer of the provider could not be used",
     ERR_LOGIN_HANDLER_FAILURE: "The sign-in could not start",
     ERR_SESSION_SERVICE_UNAVAILABLE: "The session service was not available",
-    ERR_CSRF: "The request did not come from this site",
   },
 };
 
