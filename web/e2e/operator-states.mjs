@@ -137,9 +137,9 @@ const event = (kind, subject, seconds, cause) =>
     ...(cause ? integer(6, cause) : []),
   ]);
 const failures = field(2, [
-  ...field(1, [...text(1, "ERR_CALLBACK_HANDLER_FAILURE"), ...integer(2, 12)]),
-  ...field(1, [...text(1, "access_denied"), ...integer(2, 3)]),
-  ...field(1, [...text(1, "ERR_SOMETHING_NEW"), ...integer(2, 1)]),
+  ...field(1, [...text(1, "code_refused"), ...integer(2, 12)]),
+  ...field(1, [...text(1, "token_signature"), ...integer(2, 3)]),
+  ...field(1, [...text(1, "something_new"), ...integer(2, 1)]),
   ...field(2, ago(2 * HOUR_S)),
 ]);
 
@@ -301,7 +301,7 @@ const states = {
   },
   "operator-activity": async (page) => {
     await open(page, "/operator/activity");
-    await page.getByText("ERR_SOMETHING_NEW").waitFor();
+    await page.getByText("something_new").waitFor();
     await page.getByRole("button", { name: "Pause" }).click();
   },
   "operator-activity-denied": async (page) => {

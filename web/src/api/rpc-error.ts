@@ -28,6 +28,8 @@ export class RpcFailure extends Error {
     /** The request id for support requests, if the edge sent one. */
     readonly requestId: string | null,
     message: string,
+    /** What the server says about the reason, by name. */
+    readonly metadata: Readonly<Record<string, string>> = {},
   ) {
     super(message);
   }
@@ -51,11 +53,13 @@ export function toRpcFailure(cause: unknown): RpcFailure {
     message: string;
     metadata: Record<string, string>;
   }>;
+  const details = metadata?.["grpc-status-details-bin"];
   const failure = new RpcFailure(
     code ?? 2,
-    reasonOf(metadata?.["grpc-status-details-bin"]),
+    reasonOf(details),
     metadata?.["x-request-id"] ?? null,
     message ?? "",
+    metadataOf(details),
   );
   failure.cause = cause;
   return failure;
@@ -64,20 +68,29 @@ export function toRpcFailure(cause: unknown): RpcFailure {
 const ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo";
 
 /** Reads ErrorInfo.reason from a base64 google.rpc.Status; returns an empty string if it is missing or malformed. */
-export function reasonOf(detailsBase64: string | undefined): Reason {
-  if (!detailsBase64) return "";
+export const reasonOf = (detailsBase64: string | undefined): Reason =>
+  (inErrorInfo(detailsBase64, 1).map(text)[0] ?? "") as Reason;
+
+/** Reads ErrorInfo.metadata from a base64 google.rpc.Status. */
+function metadataOf(detailsBase64: string | undefined): Record<string, string> {
+  const entries = inErrorInfo(detailsBase64, 3).map((entry) =>
+    [1, 2].map((part) => fields(entry, part).map(text)[0] ?? ""),
+  );
+  return Object.fromEntries(entries);
+}
+
+/** The values of one field of ErrorInfo; none if the status has no ErrorInfo or is malformed. */
+function inErrorInfo(detailsBase64: string | undefined, wanted: number): Uint8Array[] {
   try {
-    for (const any of fields(base64Decode(detailsBase64), 3)) {
+    for (const any of fields(base64Decode(detailsBase64 ?? ""), 3)) {
       const [typeUrl] = fields(any, 1);
       const [value] = fields(any, 2);
-      if (!typeUrl || !value || text(typeUrl) !== ERROR_INFO) continue;
-      const [reason] = fields(value, 1);
-      if (reason) return text(reason) as Reason;
+      if (typeUrl && value && text(typeUrl) === ERROR_INFO) return fields(value, wanted);
     }
   } catch {
     // Ignore a malformed detail; the status code is still valid.
   }
-  return "";
+  return [];
 }
 
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);

@@ -140,7 +140,7 @@ function Failures({ failures }: { failures: SignInFailures | null }) {
         <p>{say.noFailures}</p>
       ) : (
         <table className={styles.counts} aria-label={say.failures}>
-          <thead>
+          <thead className={styles.columns}>
             <tr>
               <th scope="col">{say.error}</th>
               <th scope="col">{say.count}</th>
@@ -148,7 +148,7 @@ function Failures({ failures }: { failures: SignInFailures | null }) {
           </thead>
           <tbody>
             {errors.map(([error, count]) => {
-              const meaning = wordFor(operatorWords.errors, error);
+              const meaning = wordFor(operatorWords.errors, error.replace(/^token_.*/, "token"));
               return (
                 <tr key={error}>
                   <th scope="row">

@@ -26,7 +26,7 @@ const HEAD = { role: "columnheader", scope: "col" };
 export function SessionTable({ sessions, now }: { sessions: readonly Session[]; now: number }) {
   return (
     <table {...TABLE} className={styles.table} aria-label={operatorWords.search.results}>
-      <thead {...GROUP}>
+      <thead {...GROUP} className={styles.columns}>
         <tr {...ROW}>
           {Object.values(columns).map((name) => (
             <th key={name} {...HEAD}>

@@ -20,11 +20,21 @@ interface TroubleProps {
 const referenceOf = (error: Error) =>
   error instanceof RpcFailure && error.requestId ? words.reference(error.requestId) : undefined;
 
-function Way({ refusal, small }: { refusal: Refusal; small?: boolean }) {
+// What a sign-in may have to satisfy. The edge names it with the refusal, in the words of its login route.
+const DEMANDS = ["max_age", "acr_values", "connection"];
+
+/** The sign-in that satisfies the rule for operators and returns to this page. */
+export function signInUrl(error: Error): string {
+  const named = error instanceof RpcFailure ? error.metadata : {};
+  const demands = DEMANDS.flatMap((name) => (named[name] ? [[name, named[name]]] : []));
+  return [loginUrl(here()), new URLSearchParams(demands).toString()].filter(Boolean).join("&");
+}
+
+function Way({ refusal, error, small }: { refusal: Refusal; error: Error; small?: boolean }) {
   const look = { look: "primary", small: small ?? false } as const;
   if (refusal === "again")
     return (
-      <LinkButton {...look} href={loginUrl(here())}>
+      <LinkButton {...look} href={signInUrl(error)}>
         {operatorWords.again.action}
       </LinkButton>
     );
@@ -47,7 +57,7 @@ export function TroublePage({ error, busy = false, retry }: TroubleProps) {
       reference={referenceOf(error)}
       actions={
         refusal ? (
-          <Way refusal={refusal} />
+          <Way refusal={refusal} error={error} />
         ) : (
           <Button look="primary" icon="refresh" busy={busy} onClick={() => void retry?.()}>
             {busy ? words.retrying : words.retry}
@@ -73,7 +83,7 @@ export function Trouble({
       title={say.lead}
       detail={say.detail}
       reference={referenceOf(props.error)}
-      action={<Way refusal={refusal} small />}
+      action={<Way refusal={refusal} error={props.error} small />}
     />
   );
 }
