@@ -1,4 +1,4 @@
-// Every page and state of the account pages, and how to reach it on the real stack. If the real stack cannot produce a state
+// Every page and state of the account pages, and how to reach it on the real stack. If that cannot produce a state
 // on demand (a name of a hundred letters, a missing response), the test replaces only the response.
 const ME = "**/api/auth/me*";
 const RPC = "**/session.v1.BrowserSessionService/*";

@@ -1,4 +1,4 @@
-/** OperatorSessionService as plain functions. The edge fills in who the operator is: the page sends the purpose alone. */
+/** OperatorSessionService as plain functions. The edge fills in who the operator is; the page sends the purpose. */
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {

@@ -5,7 +5,7 @@ import type { TheftNoticeProps } from "./TheftNotice";
 
 const Notices = lazy(() => import("./Notices"));
 
-/** Tells a person why an earlier session was ended. Few sessions have such a notice. */
+/** Explains to a person why an earlier session was ended. Few sessions have such a notice. */
 export function SessionNotices(props: TheftNoticeProps) {
   // The guard reads the session and keeps it current.
   const { data } = useQuery({ ...currentSessionQuery, enabled: false });

@@ -10,7 +10,7 @@ import { refusalOf } from "./queries";
 export interface Live {
   log: Log;
   isConnected: boolean;
-  /** Why the stream ended for good; null while it is open or will open again. */
+  /** Why the stream ended permanently; null while it is open or will open again. */
   failure: RpcFailure | null;
 }
 
