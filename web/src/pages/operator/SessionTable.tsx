@@ -54,7 +54,11 @@ function Row({ session, now }: { session: Session; now: number }) {
         <Link to={personAddress(session.issuer, session.subject)}>
           <bdi>{name}</bdi>
         </Link>
-        {detail && <bdi className={styles.aside}>{detail}</bdi>}
+        {detail && (
+          <span className={styles.aside}>
+            <bdi>{detail}</bdi>
+          </span>
+        )}
       </th>
       <Cell name={columns.device}>{isReadable ? deviceName(device?.userAgent ?? "") : "–"}</Cell>
       <Cell name={columns.address}>
