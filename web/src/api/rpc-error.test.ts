@@ -24,6 +24,17 @@ test.each([undefined, "", "%%%", "AAAA", details("type.googleapis.com/google.rpc
   },
 );
 
+test("what the server says about the reason is read out of ErrorInfo", () => {
+  const entry = new BinaryWriter().tag(1, 2).string("max_age").tag(2, 2).string("300").finish();
+  const info = new BinaryWriter().tag(1, 2).string("ERR_X").tag(3, 2).bytes(entry).finish();
+  const any = new BinaryWriter().tag(1, 2).string(ERROR_INFO).tag(2, 2).bytes(info).finish();
+  const metadata = {
+    "grpc-status-details-bin": base64Encode(new BinaryWriter().tag(3, 2).bytes(any).finish()),
+  };
+  expect(toRpcFailure({ code: 9, metadata }).metadata).toEqual({ max_age: "300" });
+  expect(toRpcFailure({ code: 9 }).metadata).toEqual({});
+});
+
 test("a failure knows whether it may pass and what to quote", () => {
   const failure = toRpcFailure({ code: 14, message: "down", metadata: { "x-request-id": "abc" } });
   expect(failure).toMatchObject({ transient: true, missingSession: false, requestId: "abc" });

@@ -1,4 +1,4 @@
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useId, useRef, useState } from "react";
 import { endFoundSessions } from "../../api/operator";
 import { currentSessionQuery } from "../../api/queries";
@@ -47,6 +47,7 @@ export function EndDialog(props: EndDialogProps) {
   const isOwn = search.kind === "handle" && search.value === own?.handle;
   const coversOwn = own !== undefined && covers(search, own);
   const store = useSessionStore();
+  const queries = useQueryClient();
   const [reason, setReason] = useState(purpose);
   const [message, setMessage] = useState("");
   const [written, setWritten] = useState("");
@@ -57,13 +58,8 @@ export function EndDialog(props: EndDialogProps) {
   const field = useRef<HTMLElement>(null);
   const form = useId();
 
-  const endPart = (part: Search) =>
-    endFoundSessions(
-      cleanText(reason),
-      filterOf(part),
-      isOwn || part.kind === "handle" ? "" : (own?.handle ?? ""),
-      cleanText(message),
-    );
+  const endPart = (part: Search, exceptHandle: string) =>
+    endFoundSessions(cleanText(reason), filterOf(part), exceptHandle, cleanText(message));
   const onEnded = (more: number) => {
     count.current += more;
     setEnded(count.current);
@@ -71,15 +67,16 @@ export function EndDialog(props: EndDialogProps) {
   const end = useMutation({
     mutationFn: async () => {
       stopped.current = false;
+      // Without the answer the operator's own session could not be spared.
+      const { handle } = (await queries.ensureQueryData(currentSessionQuery)).session;
       const isComplete = await endInParts({
-        endPart: () => endPart(search),
+        endPart: () => endPart(search, search.kind === "handle" ? "" : handle),
         isStopped: () => stopped.current,
         onEnded,
       });
       // The operator's own session ends last: without it, nothing else can be ended.
-      if (isComplete && withOwn && own) {
-        onEnded((await endPart({ ...search, kind: "handle", value: own.handle })).endedCount);
-      }
+      if (isComplete && withOwn)
+        onEnded((await endPart({ ...search, kind: "handle", value: handle }, "")).endedCount);
       return isComplete;
     },
     onSuccess: (isComplete) => {

@@ -15,12 +15,11 @@ export interface SearchFormProps {
   /** The search of the address; null for the empty form. */
   search: Search | null;
   issuer: string;
-  busy: boolean;
   submit: (search: Search) => void;
 }
 
 /** The fields of a search. They follow the address, so that back and forward show their search. */
-export function SearchForm({ providers, search, issuer, busy, submit }: SearchFormProps) {
+export function SearchForm({ providers, search, issuer, submit }: SearchFormProps) {
   const empty: Search = { issuer, kind: "email", value: "", afterMs: null, beforeMs: null };
   const [shown, setShown] = useState(search);
   const [fields, setFields] = useState(search ?? empty);
@@ -82,8 +81,8 @@ export function SearchForm({ providers, search, issuer, busy, submit }: SearchFo
           </div>
         </details>
         <div className={styles.buttons}>
-          <Button look="primary" type="submit" busy={busy}>
-            {busy ? say.searching : say.submit}
+          <Button look="primary" type="submit">
+            {say.submit}
           </Button>
         </div>
       </form>

@@ -45,7 +45,6 @@ export function SearchPage({ providers, operator }: Props) {
             providers={providers}
             search={search}
             issuer={issuerOf(params, issuers) ?? issuers[0] ?? ""}
-            busy={false}
             submit={submit}
           />
           {search && (
@@ -103,7 +102,7 @@ function Results({
           error={error}
           detail={detailOf(error, search.kind)}
           busy={isFetching}
-          retry={() => (data ? query.fetchNextPage() : query.refetch())}
+          retry={query.isFetchNextPageError ? query.fetchNextPage : query.refetch}
         />
       )}
       {hasNextPage && !error && (
