@@ -1,5 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useId, useRef, useState } from "react";
+import { type FormEvent, type RefObject, useId, useRef, useState } from "react";
 import { endFoundSessions } from "../../api/operator";
 import { currentSessionQuery } from "../../api/queries";
 import { RpcFailure } from "../../api/rpc-error";
@@ -30,7 +30,8 @@ export interface EndDialogProps {
   confirm?: readonly string[] | undefined;
   /** Called with the outcome in words; null if nothing has ended. */
   onClose: (outcome: string | null) => void;
-  focusAfter: () => HTMLElement | null;
+  /** Where the page shows the outcome: it takes the focus, because the button may be gone. */
+  outcomeBox: RefObject<HTMLElement | null>;
 }
 
 /** Whether a search can find this session. */
@@ -42,7 +43,7 @@ const covers = ({ issuer, kind, value }: Search, own: Session): boolean =>
 
 /** Asks why the sessions of a search shall end, and ends them part by part. */
 export function EndDialog(props: EndDialogProps) {
-  const { purpose, search, found, hasMore, title, confirm, onClose, focusAfter } = props;
+  const { purpose, search, found, hasMore, title, confirm, onClose, outcomeBox } = props;
   const own = useQuery({ ...currentSessionQuery, enabled: false }).data?.session;
   const isOwn = search.kind === "handle" && search.value === own?.handle;
   const coversOwn = own !== undefined && covers(search, own);
@@ -55,6 +56,7 @@ export function EndDialog(props: EndDialogProps) {
   const [ended, setEnded] = useState(0);
   const count = useRef(0);
   const stopped = useRef(false);
+  const closedWith = useRef<string | null>(null);
   const field = useRef<HTMLElement>(null);
   const form = useId();
 
@@ -63,6 +65,10 @@ export function EndDialog(props: EndDialogProps) {
   const onEnded = (more: number) => {
     count.current += more;
     setEnded(count.current);
+  };
+  const closeWith = (outcome: string | null) => {
+    closedWith.current = outcome;
+    onClose(outcome);
   };
   const end = useMutation({
     mutationFn: async () => {
@@ -81,7 +87,7 @@ export function EndDialog(props: EndDialogProps) {
     },
     onSuccess: (isComplete) => {
       if (isOwn || withOwn) void store.check();
-      onClose(outcomeOf(count.current, isComplete));
+      closeWith(outcomeOf(count.current, isComplete));
     },
     onError: (error) => {
       if (error instanceof RpcFailure && (error.missingSession || error.transient)) void store.check();
@@ -89,7 +95,7 @@ export function EndDialog(props: EndDialogProps) {
   });
   const close = () => {
     if (end.isPending) stopped.current = true;
-    else onClose(count.current > 0 ? outcomeOf(count.current, false) : null);
+    else closeWith(count.current > 0 ? outcomeOf(count.current, false) : null);
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -103,7 +109,7 @@ export function EndDialog(props: EndDialogProps) {
       title={title}
       detail={search.kind === "handle" ? (isOwn ? say.effectOwn : say.effectOne) : effect}
       focusFirst={field}
-      focusAfter={focusAfter}
+      focusAfter={() => (closedWith.current ? outcomeBox.current : null)}
       onClose={close}
       actions={
         <>

@@ -126,7 +126,7 @@ function Person({ purpose, issuer, subject, providers }: PersonProps) {
             setOutcome(ended);
             void query.refetch();
           }}
-          focusAfter={() => (outcomeBox.current?.hasChildNodes() ? outcomeBox.current : null)}
+          outcomeBox={outcomeBox}
         />
       )}
     </>

@@ -131,7 +131,7 @@ function Results({
             if (ended) setOutcome(ended);
             if (ended) void query.refetch();
           }}
-          focusAfter={() => (outcomeBox.current?.hasChildNodes() ? outcomeBox.current : null)}
+          outcomeBox={outcomeBox}
         />
       )}
     </section>
