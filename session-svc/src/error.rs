@@ -44,6 +44,11 @@ pub enum SessionsError {
     /// No transmitter of security events, or of revocation requests, is configured.
     #[error("no transmitter may send this: see SESSION_SIGNALS")]
     ListensToNobody,
+    /// The service for operators is open to no caller.
+    #[error(
+        "the service for operators is off: name its methods in SESSION_CALLERS, or set SESSION_OPERATOR_SEARCH"
+    )]
+    OperatorsOff,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

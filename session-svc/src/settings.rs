@@ -58,6 +58,7 @@ pub static SERVICE: Service = Service {
         &DURATIONS,
         &LIMITS,
         &API_SERVERS,
+        &OPERATORS,
         &signals::TOPIC,
     ],
 };
@@ -156,6 +157,17 @@ pub static DURATIONS: Topic = Topic {
             "Refreshes the tokens of a session in use if they are older than this; 0 is off. The refresh runs in the background, even if no route needs a token. If the provider rejects it, because the account or session was closed there, the session ends. The cost is at most one refresh in that time for each session in use. The service cannot check a session without a refresh token. With 0, the provider's rejection ends no session.",
         ),
     ],
+};
+
+/// What operators may search.
+pub static OPERATORS: Topic = Topic {
+    title: "Operators",
+    settings: &[setting(
+        "SESSION_OPERATOR_SEARCH",
+        "false",
+        "BOOL",
+        "Lets operators search sessions by email, address and name, list all of a provider, and read why sessions ended. The store then has one or two more list entries for each session, and a note for 30 days after each ending. Existing sessions are found after their next use. Without SESSION_CALLERS, it also opens the operators' methods to every client (docs/operators.md).",
+    )],
 };
 
 /// Limits of sessions.
@@ -262,6 +274,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
             refresh_lease: REFRESH_LEASE,
             max_bytes: SESSION_BYTES_MAX,
             max_per_subject: reader.count("SESSION_MAX_PER_SUBJECT"),
+            operator_search: reader.flag("SESSION_OPERATOR_SEARCH"),
             watch_heartbeat: WATCH_HEARTBEAT,
         },
         providers,

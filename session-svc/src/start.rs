@@ -246,6 +246,7 @@ pub async fn serve<P: Into<RefreshProviders>>(
     let mut session_store = SessionStore::new(Arc::clone(&store), Arc::new(vault), parts.lifetime);
     session_store.counts = Some(SessionCounts::new(&runtime.metrics, &parts.lifetime)?);
     session_store.finds_by_email = receiver.as_ref().is_some_and(TransmittersFile::has_email);
+    session_store = session_store.searchable(parts.limits.operator_search);
     let receiver = receiver
         .map(|file| SignalReceiver::new(file, &runtime.metrics))
         .transpose()?;

@@ -62,6 +62,7 @@ pub(crate) async fn answer(
             let origin = Origin {
                 request_id: observed.id,
                 caller: None,
+                operator: None,
             };
             let answer = observed.span.in_scope(|| inner.call(request));
             let answer = origin.scope(answer.instrument(observed.span.clone())).await?;

@@ -3,7 +3,9 @@
 use auth_edge::settings::{ADDRESSES, ANALYTICS, COOKIES, EdgeSettings, GATEWAY, PAGES, SIGN_IN, SIGN_OUT};
 use chassis::process_topic;
 use chassis::settings::{Reader, Service, Setting, Topic, setting};
-use session_svc::settings::{DURATIONS, LIMITS, STORE, Settings as SessionSettings, signals, transit};
+use session_svc::settings::{
+    DURATIONS, LIMITS, OPERATORS, STORE, Settings as SessionSettings, signals, transit,
+};
 
 /// The program and all its settings.
 pub(crate) static SERVICE: Service = Service {
@@ -37,6 +39,7 @@ pub(crate) static SERVICE: Service = Service {
         &transit::TOPIC,
         &DURATIONS,
         &LIMITS,
+        &OPERATORS,
         &signals::TOPIC,
         &ANALYTICS,
     ],

@@ -6,6 +6,7 @@
 //! - Without a list, every client that can connect may call everything: with mutual TLS every client with a
 //!   verified certificate, otherwise every client.
 //! - With a list, a caller that is not on it may call nothing.
+//! - The methods for operators reach the sessions of all people: a list has to name each of them.
 //! - A new list applies from the next call on, and for streams from their next event or question on. An
 //!   invalid list changes nothing.
 //!
@@ -61,6 +62,11 @@ impl Callers {
         if let Self(Some(policy)) = self {
             policy.follow(every, SETTING, path, parse);
         }
+    }
+
+    /// Whether there is a list.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Whether `caller` may call `rpc` now; without `rpc`, whether the list names the caller.

@@ -6,6 +6,10 @@
 //! rpcs = ["*"]
 //!
 //! [[caller]]
+//! identity = "dns:support.internal"
+//! rpcs = ["*", "SearchSessions"]
+//!
+//! [[caller]]
 //! identity = "dns:orders.internal"
 //! rpcs = ["GetSession", "GetAccessToken"]
 //! ```
@@ -23,8 +27,12 @@ use super::{Policy, Rpc};
 /// The most callers of one list: far more than the services that share a session service.
 const MAX_CALLERS: usize = 1_000;
 
-/// Stands for every method.
+/// Stands for every method but those for operators.
 const EVERY: &str = "*";
+
+/// The mistake of a method next to `"*"`.
+const INCLUDED: &str =
+    "\"*\" means every method but those for operators, so only the latter may stand next to it";
 
 /// Reads a list.
 ///
@@ -73,15 +81,20 @@ fn rpcs(value: Value<'_>) -> Option<Vec<Rpc>> {
         value.wrong("rpcs has to be a list such as [\"GetSession\"], or [\"*\"] for every method");
         return None;
     };
-    let alone = members.len() == 1;
-    let mut rpcs = Vec::new();
+    let every = || Rpc::ALL.iter().copied().filter(|rpc| !rpc.is_for_operators());
+    let mut has_every = false;
+    let mut rpcs: Vec<Rpc> = Vec::new();
     for member in members {
         let Some(name) = member.string() else { continue };
         match Rpc::from_name(&name).filter(|rpc| rpc.right() == *rpc) {
+            Some(rpc) if has_every && !rpc.is_for_operators() => member.wrong(INCLUDED),
             Some(rpc) if rpcs.contains(&rpc) => member.wrong(format!("rpc {name:?} is there twice")),
             Some(rpc) => rpcs.push(rpc),
-            None if name == EVERY && alone => return Some(Rpc::ALL.to_vec()),
-            None if name == EVERY => member.wrong("\"*\" means every method and must stand alone"),
+            None if name == EVERY && rpcs.iter().all(|rpc| rpc.is_for_operators()) => {
+                has_every = true;
+                rpcs.extend(every());
+            }
+            None if name == EVERY => member.wrong(INCLUDED),
             None => {
                 let rights = Rpc::ALL.iter().filter(|rpc| rpc.right() == **rpc);
                 member.wrong(unknown("rpc", &name, rights.map(|rpc| rpc.method_name())));

@@ -24,8 +24,9 @@ fn mistakes(text: &str) -> Vec<String> {
 fn a_caller_may_call_what_its_entry_says_and_nothing_else() {
     let policy = parse(GOOD).unwrap();
     let orders = vec![Rpc::GetSession, Rpc::GetAccessToken];
+    let every = Rpc::ALL.iter().copied().filter(|rpc| !rpc.is_for_operators());
     let expected = [
-        (EDGE.to_owned(), Rpc::ALL.to_vec()),
+        (EDGE.to_owned(), every.collect()),
         ("dns:orders.internal".to_owned(), orders),
     ];
     assert_eq!(policy, Policy(expected.into()));
@@ -42,6 +43,22 @@ fn nobody_in_particular_is_unknown_to_a_list_and_welcome_without_one() {
     assert_eq!(callers.allow(&nobody, None), Err(AccessDenied::Unknown));
     for rpc in [None, Some(Rpc::EndSessions)] {
         assert_eq!(Callers::anyone().allow(&nobody, rpc), Ok(()));
+    }
+}
+
+#[test]
+fn a_star_includes_no_method_for_operators_and_may_stand_next_to_them() {
+    for (rpcs, expected) in [
+        (r#"["*"]"#, false),
+        (r#"["*", "SearchSessions"]"#, true),
+        (r#"["SearchSessions", "*"]"#, true),
+    ] {
+        let list = format!("[[caller]]\nidentity = \"dns:a\"\nrpcs = {rpcs}\n");
+        let policy = parse(&list).unwrap();
+        let rights = &policy.0["dns:a"];
+        assert!(rights.contains(&Rpc::GetSession), "{rpcs}");
+        assert!(!rights.contains(&Rpc::EndFoundSessions), "{rpcs}");
+        assert_eq!(rights.contains(&Rpc::SearchSessions), expected, "{rpcs}");
     }
 }
 
@@ -77,7 +94,7 @@ rpcs = "GetSession"
         "line 8: rpcs has to be a list such as [\"GetSession\"], or [\"*\"] for every method",
         "line 10: the caller has no identity",
         "line 11: unknown key \"identiy\": did you mean \"identity\"?",
-        "line 12: \"*\" means every method and must stand alone",
+        "line 12: \"*\" means every method but those for operators, so only the latter may stand next to it",
         "line 12: unknown rpc \"Fly\"",
         "line 16: rpc \"GetSession\" is there twice",
         "line 19: expected a text in quotes",

@@ -1,9 +1,9 @@
-//! The methods of `session.v1.SessionService` as values.
+//! The methods of `session.v1.SessionService` and `session.v1.OperatorSessionService` as values.
 
 named! {
     all;
     /// A method, by its fully qualified name (OpenTelemetry semantic conventions for RPC, `rpc.method`), in
-    /// the order of the service's definition.
+    /// the order of the services' definitions.
     pub enum Rpc {
         /// Claims a sign-in attempt.
         BeginSignIn => "session.v1.SessionService/BeginSignIn",
@@ -37,6 +37,16 @@ named! {
         WatchSessions => "session.v1.SessionService/WatchSessions",
         /// Reports events of sessions, and answers how far the stream has come.
         FollowSessions => "session.v1.SessionService/FollowSessions",
+        /// Lists the providers.
+        ListProviders => "session.v1.OperatorSessionService/ListProviders",
+        /// Finds sessions.
+        SearchSessions => "session.v1.OperatorSessionService/SearchSessions",
+        /// Ends the sessions of a filter.
+        EndFoundSessions => "session.v1.OperatorSessionService/EndFoundSessions",
+        /// Lists why a user's sessions ended.
+        ListEndings => "session.v1.OperatorSessionService/ListEndings",
+        /// Reports what happens to a provider's sessions.
+        WatchActivity => "session.v1.OperatorSessionService/WatchActivity",
     }
 }
 
@@ -47,14 +57,21 @@ impl Rpc {
         match self {
             Self::BatchGetSessions => Self::GetSession,
             Self::FollowSessions => Self::WatchSessions,
+            Self::ListProviders => Self::SearchSessions,
             other => other,
         }
+    }
+
+    /// Whether it is a method for operators: it reaches the sessions of all people, so `"*"` does not include it.
+    #[must_use]
+    pub fn is_for_operators(self) -> bool {
+        self.name().starts_with("session.v1.OperatorSessionService/")
     }
 
     /// The name within the service.
     #[must_use]
     pub fn method_name(self) -> &'static str {
-        self.name().trim_start_matches("session.v1.SessionService/")
+        self.name().rsplit('/').next().unwrap_or_default()
     }
 
     /// The method of this name within the service.
@@ -81,12 +98,11 @@ mod tests {
     #[test]
     fn every_method_of_the_service_is_here() {
         let descriptors = FileDescriptorSet::decode(session_proto::DESCRIPTORS).unwrap();
-        let services = descriptors.file.iter().flat_map(|file| &file.service);
-        let service = services
+        let services = || descriptors.file.iter().flat_map(|file| &file.service);
+        let methods = ["SessionService", "OperatorSessionService"]
             .into_iter()
-            .find(|service| service.name() == "SessionService")
-            .unwrap();
-        let defined: Vec<&str> = service.method.iter().map(|method| method.name()).collect();
+            .flat_map(|name| &services().find(|service| service.name() == name).unwrap().method);
+        let defined: Vec<&str> = methods.map(|method| method.name()).collect();
         let known: Vec<&str> = Rpc::ALL.iter().map(|rpc| rpc.method_name()).collect();
         assert_eq!(known, defined);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName};
-use chassis::audit::{Origin, RequestId};
+use chassis::audit::{Operator, Origin, RequestId};
 use chassis::random;
 use chassis::serve::{ByteBudget, PeerAddress};
 use chassis::tls::PeerCertificate;
@@ -52,6 +52,12 @@ pub(super) struct CallNotes {
     pub(super) ended: OnceLock<(Cause, u32)>,
     /// Issuer and subject of the user it is about.
     pub(super) person: OnceLock<(String, String)>,
+    /// The operator of a call for operators.
+    pub(super) operator: OnceLock<Arc<Operator>>,
+    /// The kind and value of an operator's filter.
+    pub(super) filter: OnceLock<(&'static str, String)>,
+    /// How many entries an operator's answer has.
+    pub(super) found: OnceLock<u32>,
     /// It reads a user's data without the session's secret: by a handle or the user's name.
     pub(super) is_administrative: OnceLock<()>,
     /// The request IDs of a batch's reads, if there are several.
@@ -91,6 +97,7 @@ impl Call {
         Origin {
             request_id: self.request,
             caller: self.caller.log_name().map(Arc::from),
+            operator: self.notes.operator.get().cloned(),
         }
     }
 

@@ -54,11 +54,11 @@ impl CallContext {
         )?;
         let watches = register_int_gauge_vec_with_registry!(
             "session_watches",
-            "Open watches, by scope: all sessions, those of a user, or one.",
+            "Open watches, by scope: all sessions, those of a user, of a provider, or one.",
             &["scope"],
             metrics
         )?;
-        for scope in ["all", "person", "session"] {
+        for scope in ["all", "person", "provider", "session"] {
             watches.with_label_values(&[scope]);
         }
         Ok(Self {

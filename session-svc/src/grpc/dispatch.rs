@@ -16,6 +16,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::serve::BytesPermit;
+use session_proto::v1::operator_session_service_server::OperatorSessionServiceServer;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use tonic::codegen::Service as _;
 use tonic::{Code, Status};
@@ -38,6 +39,7 @@ const GRPC_TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
 pub(super) struct Services {
     pub(super) calls: CallContext,
     pub(super) sessions: SessionServiceServer<Api>,
+    pub(super) operators: OperatorSessionServiceServer<Api>,
     /// The framework's services, and the answer for unknown paths.
     pub(super) others: Router,
 }
@@ -46,6 +48,12 @@ impl Services {
     /// The path alone selects one of our methods, without a router's look-up.
     async fn called(&self, method: Method, request: Request) -> Response {
         let answered = match method.rpc {
+            Some(rpc) if rpc.is_for_operators() => self
+                .operators
+                .clone()
+                .call(request)
+                .await
+                .map(|answer| answer.map(Body::new)),
             Some(_) => self
                 .sessions
                 .clone()

@@ -93,6 +93,7 @@ fn read(request: &v1::EndSessionsRequest, answer_by: Option<Instant>) -> Result<
         issuer,
         subject,
         provider_sid,
+        everyone: false,
         except,
         cause: arguments::cause(request.cause, Cause::Operator),
         offline_tokens: OfflineTokens::kept_if(request.keep_offline_tokens),

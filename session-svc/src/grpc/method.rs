@@ -88,6 +88,7 @@ impl Method {
         let (deadline, audit_level, bytes) = match rpc {
             Rpc::GetSession | Rpc::RollSession => (SHORT, AuditLevel::AsRead, CALL_BYTES),
             Rpc::BatchGetSessions | Rpc::ListSessions => (SHORT, AuditLevel::AsRead, LIST_BYTES),
+            Rpc::SearchSessions | Rpc::ListEndings => (SHORT, AuditLevel::Always, LIST_BYTES),
             Rpc::BeginSignIn
             | Rpc::AbandonSignIn
             | Rpc::CreateSession
@@ -95,11 +96,13 @@ impl Method {
             | Rpc::BindSession
             | Rpc::RotateCookie
             | Rpc::EndSession
+            | Rpc::ListProviders
+            | Rpc::WatchActivity
             | Rpc::WatchSessions
             | Rpc::FollowSessions => (SHORT, AuditLevel::Always, CALL_BYTES),
             Rpc::GetAccessToken => (LONG, AuditLevel::Always, CALL_BYTES),
             Rpc::ReceiveSecurityEvent => (LONG, AuditLevel::Always, LIST_BYTES),
-            Rpc::EndSessions => (LONG, AuditLevel::Always, LIST_BYTES),
+            Rpc::EndSessions | Rpc::EndFoundSessions => (LONG, AuditLevel::Always, LIST_BYTES),
         };
         Self {
             name: rpc.name(),

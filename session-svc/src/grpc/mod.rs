@@ -1,4 +1,4 @@
-//! The gRPC side: `session.v1.SessionService`, health and reflection.
+//! The gRPC side: `session.v1.SessionService`, `session.v1.OperatorSessionService`, health and reflection.
 //!
 //! Invariants: every call has an authorized caller, a deadline, a size limit and one audit record. Every
 //! failure carries one `ErrorInfo`. Only the handle of a session appears in logs.
@@ -18,6 +18,8 @@ mod endings;
 mod health;
 mod method;
 mod new_session;
+mod operator_requests;
+mod operators;
 mod reading;
 mod record;
 mod reflection;
@@ -32,6 +34,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::response::Response;
+use session_proto::v1::operator_session_service_server::OperatorSessionServiceServer;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use tokio_util::sync::CancellationToken;
 use tonic::codec::CompressionEncoding;
@@ -97,6 +100,10 @@ pub fn routes(
             calls: calls.clone(),
             draining: shutdown.clone(),
         };
+        let operators = OperatorSessionServiceServer::new(api.clone())
+            .accept_compressed(CompressionEncoding::Gzip)
+            .max_decoding_message_size(MAX_REQUEST_BYTES)
+            .max_encoding_message_size(MAX_RESPONSE_BYTES);
         let sessions = SessionServiceServer::new(api)
             .accept_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(MAX_REQUEST_BYTES)
@@ -104,6 +111,7 @@ pub fn routes(
         let services = dispatch::Services {
             calls: calls.clone(),
             sessions,
+            operators,
             others: others.clone(),
         };
         Router::new()

@@ -138,6 +138,9 @@ impl CallRecord {
             session: session.as_deref(),
             sessions: sessions.as_deref(),
             caller: call.caller.log_name(),
+            operator: notes.operator.get().map(Arc::as_ref),
+            filter: notes.filter.get().map(|(kind, value)| (*kind, value.as_str())),
+            found_count: notes.found.get().copied(),
             peer: peer.as_ref().map(|(address, port)| (address.as_str(), *port)),
             request_id: Some(call.requests()),
             trace_id: self.trace_id.as_deref(),
@@ -156,6 +159,9 @@ impl CallRecord {
 
     /// Whether a client can cause the same call repeatedly, and it changes nothing.
     fn is_repeatable(&self, outcome: CallOutcome) -> bool {
+        if self.call.notes.operator.get().is_some() {
+            return false;
+        }
         if outcome.code != Code::Ok {
             return true;
         }

@@ -5,7 +5,8 @@ use prost_types::FileDescriptorSet;
 use tonic_reflection::server::{Builder, Error};
 
 /// The reflected services. The descriptors' other services belong to the edge.
-const SERVED: [&str; 4] = [
+const SERVED: [&str; 5] = [
+    "session.v1.OperatorSessionService",
     "session.v1.SessionService",
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",

@@ -7,8 +7,10 @@ use session_proto::v1;
 use session_proto::v1::session::State as WireState;
 use session_proto::v1::session_event::Kind as WireKind;
 
-use crate::session::{CookieGeneration, Device, Lifetime, Session};
+use crate::session::claims::SUBJECT;
+use crate::session::{Claims, CookieGeneration, Device, Lifetime, Session};
 use crate::session_store::ListedSession;
+use crate::session_store::ending_notes::EndingNote;
 use crate::sessions::WatchUpdate;
 
 /// The message of a session.
@@ -48,7 +50,10 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
         }),
         cookie_generation: session.cookie_generation.as_ref().map(cookie_generation),
         theft_at: session.theft_at_ms.map(from_ms),
-        operator_notice: None,
+        operator_notice: session.operator_notice.as_ref().map(|notice| v1::OperatorNotice {
+            at: Some(from_ms(notice.at_ms)),
+            text: notice.text.clone(),
+        }),
         sign_in_demand: session.sign_in_demand.as_ref().map(|demand| v1::SignInDemand {
             since: Some(from_ms(demand.since_ms)),
             acr: demand.acr.clone().unwrap_or_default(),
@@ -68,6 +73,48 @@ pub(super) fn listed(shown: &ListedSession, issuer: &str, subject: &str, lifetim
         created_at: Some(from_ms(shown.created_at_ms())),
         state: WireState::Unreadable.into(),
         ..Default::default()
+    }
+}
+
+/// The message of a session that an operator finds: with no fact about tokens or keys, and of the claims only
+/// `sub` and those named.
+pub(super) fn found(
+    found: &ListedSession,
+    issuer: &str,
+    claims: &[String],
+    lifetime: &Lifetime,
+) -> v1::Session {
+    let full = listed(found, issuer, "", lifetime);
+    let is_named = |name: &String| name == SUBJECT || claims.contains(name);
+    let user = found.session().map(|session| {
+        let mut members = session.user.members().unwrap_or_default();
+        members.retain(|name, _| is_named(name));
+        Claims::of_members(members).unwrap_or_default()
+    });
+    v1::Session {
+        user: user.unwrap_or_default().text().to_owned(),
+        attributes: Claims::default().text().to_owned(),
+        scope: String::new(),
+        access_token_expires_at: None,
+        has_refresh_token: false,
+        device_binding: full.device_binding.map(|binding| v1::DeviceBinding {
+            jwk: String::new(),
+            ..binding
+        }),
+        cookie_generation: None,
+        ..full
+    }
+}
+
+/// The message of an ending.
+pub(super) fn ending(note: EndingNote) -> v1::list_endings_response::Ending {
+    v1::list_endings_response::Ending {
+        handle: note.handle().map(|handle| handle.to_string()).unwrap_or_default(),
+        at: Some(from_ms(note.at_ms)),
+        cause: note.cause() as i32,
+        last_seen_on: Some(device(&note.last_seen_on)),
+        operator: note.operator,
+        purpose: note.purpose,
     }
 }
 

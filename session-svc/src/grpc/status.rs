@@ -50,7 +50,7 @@ fn describe(error: &SessionsError) -> (ErrorReason, Option<(&'static str, String
         SessionsError::StaleVersion => ErrStaleVersion,
         SessionsError::BoundToAnotherKey => ErrBoundToAnotherKey,
         SessionsError::RequestIdReused => ErrRequestIdReused,
-        SessionsError::ListensToNobody => ErrUnimplemented,
+        SessionsError::ListensToNobody | SessionsError::OperatorsOff => ErrUnimplemented,
         SessionsError::Store(StoreError::Unavailable(_))
         | SessionsError::Tokens(TokenRefreshError::StoreUnavailable) => ErrStoreUnavailable,
         SessionsError::Store(StoreError::Full) => ErrOverloaded,

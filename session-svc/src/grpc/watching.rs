@@ -10,7 +10,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream, unfold};
 use prometheus::IntGauge;
 use session_proto::error::code_name;
-use session_proto::v1::{FollowSessionsRequest, SessionEvent, WatchSessionsRequest};
+use session_proto::v1::activity::What;
+use session_proto::v1::{Activity, FollowSessionsRequest, SessionEvent, WatchSessionsRequest};
 use tokio::time::Instant;
 use tonic::{Code, Status, Streaming};
 
@@ -22,6 +23,9 @@ use crate::sessions::{SessionsError, WatchScope, WatchUpdate, Watching};
 
 /// The stream of events.
 pub(super) type EventStream = BoxStream<'static, Result<SessionEvent, Status>>;
+
+/// The stream of an operator.
+pub(super) type ActivityStream = BoxStream<'static, Result<Activity, Status>>;
 
 /// The numbers of questions how far a watch has come.
 type Questions = BoxStream<'static, Result<u64, Status>>;
@@ -70,23 +74,49 @@ pub(super) async fn watch(
     }
     let resume =
         Some(arguments::token("resume_token", &request.resume_token)?).filter(|token| !token.is_empty());
-    let label = match &scope {
-        WatchScope::All => "all",
-        WatchScope::Person { .. } => "person",
-        WatchScope::Session(_) => "session",
-    };
-    let events = api.sessions.watch(scope, resume.map(str::to_owned)).await?;
     let rpc = match &questions {
         Some(_) => Rpc::FollowSessions,
         None => Rpc::WatchSessions,
     };
+    open(api, call, rpc, scope, resume, questions).await
+}
+
+/// What happens to the sessions of an issuer.
+pub(super) async fn activity(api: &Api, call: &Call, issuer: &str) -> Result<ActivityStream, SessionsError> {
+    let scope = WatchScope::Provider(issuer.to_owned());
+    let events = open(api, call, Rpc::WatchActivity, scope, None, None).await?;
+    let activity = |event: SessionEvent| Activity {
+        // A stream for people: it is not resumed.
+        what: Some(What::Event(SessionEvent {
+            resume_token: String::new(),
+            ..event
+        })),
+    };
+    Ok(events.map(move |event| event.map(activity)).boxed())
+}
+
+async fn open(
+    api: &Api,
+    call: &Call,
+    rpc: Rpc,
+    scope: WatchScope,
+    resume: Option<&str>,
+    questions: Option<Questions>,
+) -> Result<EventStream, SessionsError> {
+    let label = match &scope {
+        WatchScope::All => "all",
+        WatchScope::Person { .. } => "person",
+        WatchScope::Session(_) => "session",
+        WatchScope::Provider(_) => "provider",
+    };
+    let events = api.sessions.watch(scope, resume.map(str::to_owned)).await?;
     let open = api.calls.watches.with_label_values(&[label]);
     open.inc();
     let watch = WatchStream {
         api: api.clone(),
         events,
         questions,
-        position: request.resume_token.clone(),
+        position: resume.unwrap_or_default().to_owned(),
         call: call.clone(),
         rpc,
         began: Instant::now(),
@@ -208,6 +238,7 @@ impl Drop for WatchStream {
         let peer = self.call.peer.map(|peer| (peer.ip().to_string(), peer.port()));
         AuditRecord {
             caller: self.call.caller.log_name(),
+            operator: self.call.notes.operator.get().map(AsRef::as_ref),
             peer: peer.as_ref().map(|(address, port)| (address.as_str(), *port)),
             request_id: Some(self.call.requests()),
             rpc: Some((self.rpc.name(), code_name(self.code))),

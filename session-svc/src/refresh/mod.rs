@@ -80,7 +80,7 @@ const REPLACED_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct Refresher {
     session_store: SessionStore,
-    providers: RefreshProviders,
+    pub(crate) providers: RefreshProviders,
     lease: Duration,
     /// The largest size of a sealed session, in bytes.
     max_bytes: usize,

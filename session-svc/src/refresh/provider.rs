@@ -23,6 +23,11 @@ const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(5);
 /// The calls the session service makes to a provider; times are seconds since the Unix epoch.
 #[async_trait]
 pub trait RefreshProvider: Send + Sync + 'static {
+    /// Its issuer identifier, if it is known.
+    fn issuer(&self) -> Option<&str> {
+        None
+    }
+
     /// How long a caller waits for new tokens at most, everything included. The exchange may take longer.
     fn wait_limit(&self) -> Duration {
         DEFAULT_WAIT_LIMIT
@@ -68,6 +73,10 @@ pub trait RefreshProvider: Send + Sync + 'static {
 
 #[async_trait]
 impl RefreshProvider for RelyingParty {
+    fn issuer(&self) -> Option<&str> {
+        Some(&self.settings().issuer)
+    }
+
     fn wait_limit(&self) -> Duration {
         self.settings().http_timeout
     }
@@ -163,6 +172,12 @@ impl RefreshProviders {
     pub(super) fn wait_limit(&self, issuer: &str) -> Duration {
         self.of(issuer)
             .map_or(DEFAULT_WAIT_LIMIT, |provider| provider.wait_limit())
+    }
+
+    /// The issuers, in their configured order.
+    pub(crate) fn issuers(&self) -> Vec<String> {
+        let issuers = self.0.iter().filter_map(|(_, provider)| provider.issuer());
+        issuers.map(str::to_owned).collect()
     }
 
     /// The provider of this issuer; `None` if it is not configured any more.

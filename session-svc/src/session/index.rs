@@ -23,6 +23,11 @@ pub(crate) fn by_email(issuer: &str, email: &str) -> Name {
     hashed(&[b"email", issuer.as_bytes(), email.as_bytes()])
 }
 
+/// Name of the list of all sessions of a provider.
+pub(crate) fn by_issuer(issuer: &str) -> Name {
+    hashed(&[b"issuer", issuer.as_bytes()])
+}
+
 /// Name for a demand or mark on those sessions of a list that have no provider `sid`.
 pub(crate) fn without_sid(list: Name) -> Name {
     hashed(&[b"without sid", list.digits().as_bytes()])
@@ -57,6 +62,8 @@ pub enum IndexKey<'a> {
     ProviderSession(&'a str, &'a str),
     /// A verified email address's: issuer and address, in normalized form.
     Email(&'a str, &'a str),
+    /// All of an issuer.
+    Provider(&'a str),
 }
 
 impl IndexKey<'_> {
@@ -66,6 +73,7 @@ impl IndexKey<'_> {
             Self::Person(issuer, subject) => by_subject(issuer, subject),
             Self::ProviderSession(issuer, sid) => by_provider_sid(issuer, sid),
             Self::Email(issuer, email) => by_email(issuer, email),
+            Self::Provider(issuer) => by_issuer(issuer),
         }
     }
 
@@ -79,6 +87,7 @@ impl IndexKey<'_> {
             Self::Email(issuer, email) => {
                 session.issuer == issuer && session.user.verified_email().as_deref() == Some(email)
             }
+            Self::Provider(issuer) => session.issuer == issuer,
         }
     }
 }

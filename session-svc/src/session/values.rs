@@ -7,7 +7,9 @@ use chassis::secret::Secret;
 use prost::Message;
 
 use super::claims::{Claims, Object, SUBJECT};
-use super::{CookieGeneration, Device, DeviceBinding, Handle, Lifetime, SessionTokens, SignInDemand};
+use super::{
+    CookieGeneration, Device, DeviceBinding, Handle, Lifetime, OperatorNotice, SessionTokens, SignInDemand,
+};
 
 /// A signed-in person on one device.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +99,9 @@ pub struct SessionValues {
     /// the Unix epoch, by the transmitter's clock.
     #[prost(btree_map = "string, uint64", tag = "21")]
     pub claims_told: BTreeMap<String, u64>,
+    /// What an operator wrote for the person, if the person has not read it yet.
+    #[prost(message, optional, tag = "22")]
+    pub operator_notice: Option<OperatorNotice>,
 }
 
 /// How many earlier `sid` values still find a session. A logout that arrives during a refresh with a new

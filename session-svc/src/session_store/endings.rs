@@ -26,12 +26,6 @@ pub(crate) const MARK_KEPT_MS: u64 = 120_000;
 /// How long a new session's own mark is kept, and how long a repeated creation finds its session: ten minutes.
 pub(crate) const REQUEST_KEPT_MS: u64 = 600_000;
 
-/// How long the mark of a theft waits for the user's next sign-in: 30 days.
-const THEFT_KEPT_MS: u64 = 30 * 86_400_000;
-
-/// The lifetime of the record that replaces a theft's mark after the user was informed.
-const NOTICE_KEPT_MS: u64 = 1_000;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EndMark {
     version: u64,
@@ -63,7 +57,9 @@ impl SessionStore {
         user: &Claims,
     ) -> Vec<Name> {
         let email = self.finds_by_email.then(|| user.verified_email()).flatten();
-        index::mark_names(issuer, subject, sids, email.as_deref())
+        let mut lists = index::mark_names(issuer, subject, sids, email.as_deref());
+        lists.extend(self.is_searchable.then(|| index::by_issuer(issuer)));
+        lists
     }
 
     /// Leaves the own mark of a session before it ends, if its creation may still be repeated. If the store
@@ -97,43 +93,6 @@ impl SessionStore {
     /// Whether the session of this handle has its own mark: its creation must not be repeated.
     pub(crate) async fn has_early_end_mark(&self, handle: Handle) -> Result<bool, SessionsError> {
         Ok(self.store().load(early_end_name(handle)).await?.is_some())
-    }
-
-    /// Leaves a mark for the user's next sign-in: a client used a copy of a session's cookie, so the session ends.
-    pub(crate) async fn note_theft(&self, issuer: &str, subject: &str) -> Result<(), SessionsError> {
-        let name = theft_name(issuer, subject);
-        self.write_mark(name, self.now_ms(), subject, THEFT_KEPT_MS).await
-    }
-
-    /// When a stolen session of the user ended, in Unix milliseconds, if the user is not informed yet.
-    pub(crate) async fn pending_theft_notice(
-        &self,
-        issuer: &str,
-        subject: &str,
-    ) -> Result<Option<u64>, SessionsError> {
-        let name = theft_name(issuer, subject);
-        let mark = self
-            .store()
-            .load(name)
-            .await?
-            .map(|record| self.open_mark(name, &record));
-        Ok(mark.filter(|mark| mark.subject == subject).map(|mark| mark.at_ms))
-    }
-
-    /// Records that the user was informed of a theft. The mark of a later theft stays.
-    pub(crate) async fn confirm_theft_notice(
-        &self,
-        issuer: &str,
-        subject: &str,
-        at_ms: u64,
-    ) -> Result<(), SessionsError> {
-        let (name, notice) = (theft_name(issuer, subject), at_ms.to_be_bytes());
-        let merge = |there: &Record| {
-            let is_same_theft = self.open_mark(name, there).at_ms == at_ms;
-            is_same_theft.then(|| notice.to_vec())
-        };
-        let written = self.write_note(MARK, name, &notice, NOTICE_KEPT_MS, merge).await;
-        written.map(|_| ())
     }
 
     /// Whether a mark of these lists has a time of at least `since_ms` and applies to this user. One round trip.
@@ -214,11 +173,6 @@ impl EndMark {
 
 fn mark_name(index: Name) -> Name {
     index::hashed(&[b"mark", index.digits().as_bytes()])
-}
-
-fn theft_name(issuer: &str, subject: &str) -> Name {
-    let index_key = index::by_subject(issuer, subject);
-    index::hashed(&[b"theft", index_key.digits().as_bytes()])
 }
 
 #[cfg(test)]

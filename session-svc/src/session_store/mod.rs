@@ -7,8 +7,10 @@
 
 mod counts;
 pub(crate) mod demands;
+pub(crate) mod ending_notes;
 pub(crate) mod endings;
 pub(crate) mod listed;
+pub(crate) mod notices;
 mod records;
 mod removing;
 mod retry;

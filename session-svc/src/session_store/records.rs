@@ -28,6 +28,8 @@ pub struct SessionStore {
     pub(crate) counts: Option<SessionCounts>,
     /// Whether the user's verified email address also finds sessions, from their next write on.
     pub(crate) finds_by_email: bool,
+    /// Whether operators search: a list of each issuer has all its sessions, from their next write on.
+    pub(crate) is_searchable: bool,
 }
 
 impl SessionStore {
@@ -40,6 +42,18 @@ impl SessionStore {
             retries: Arc::new(Semaphore::new(MAX_MADE_UP)),
             counts: None,
             finds_by_email: false,
+            is_searchable: false,
+        }
+    }
+
+    /// Sets whether operators search the sessions: a list of each issuer then has all of them, each address has
+    /// a list, and endings leave notes.
+    #[must_use]
+    pub fn searchable(self, is_searchable: bool) -> Self {
+        Self {
+            finds_by_email: self.finds_by_email || is_searchable,
+            is_searchable,
+            ..self
         }
     }
 
@@ -185,6 +199,7 @@ impl SessionStore {
             .then(|| session.user.verified_email())
             .flatten();
         let by_email = email.map(|email| index::by_email(&session.issuer, &email));
+        let by_issuer = self.is_searchable.then(|| index::by_issuer(&session.issuer));
         Ok(Record {
             name: session.handle,
             version: session.version,
@@ -193,6 +208,7 @@ impl SessionStore {
             indexes: std::iter::once(by_subject)
                 .chain(by_sid)
                 .chain(by_email)
+                .chain(by_issuer)
                 .collect(),
             payload,
         })

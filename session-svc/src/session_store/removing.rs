@@ -23,20 +23,22 @@ impl SessionStore {
 
     /// The session or unreadable record of a handle, valid or not, before its removal.
     pub(crate) async fn find(&self, handle: Handle) -> Result<Option<ListedSession>, SessionsError> {
-        let opened = match self.store().load(handle).await {
-            Ok(Some(record)) => self.open(&record).ok(),
+        let record = match self.store().load(handle).await {
+            Ok(Some(record)) => Some(record),
             Ok(None) => return Ok(None),
             Err(StoreError::Corrupt) => None,
             Err(error) => return Err(error.into()),
         };
-        let unreadable = ListedSession::Unreadable {
+        if let Some(session) = record.as_ref().and_then(|record| self.open(record).ok()) {
+            return Ok(Some(ListedSession::Session(Box::new(session))));
+        }
+        let (created_at_ms, indexes) =
+            record.map_or_else(Default::default, |record| (record.created_at_ms, record.indexes));
+        Ok(Some(ListedSession::Unreadable {
             handle,
-            created_at_ms: 0,
-            indexes: Vec::new(),
-        };
-        Ok(Some(opened.map_or(unreadable, |session| {
-            ListedSession::Session(Box::new(session))
-        })))
+            created_at_ms,
+            indexes,
+        }))
     }
 
     /// Removes the session of a handle that was read; `None` if it could not be read. A lost answer is no
@@ -55,6 +57,9 @@ impl SessionStore {
         }
         if let (Some(counts), Removal::Session(_) | Removal::Unreadable) = (&self.counts, &removed) {
             counts.count_ended(cause);
+        }
+        if let (true, Removal::Session(session)) = (self.is_searchable, &removed) {
+            self.note_ending(session, cause).await;
         }
         Ok(removed)
     }

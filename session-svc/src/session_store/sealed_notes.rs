@@ -5,7 +5,7 @@ use crate::error::SessionsError;
 use crate::session::Name;
 use crate::store::{Inserted, Record, Replaced};
 
-/// Marks of endings (`endings`).
+/// Marks of endings (`endings`), and notices for users (`notices`).
 pub(crate) const MARK: &str = "mark";
 
 /// Notes of revocations (`refresh`).
@@ -13,6 +13,9 @@ pub(crate) const REVOCATION: &str = "revocation";
 
 /// Demands for a sign-in (`demands`).
 pub(crate) const DEMAND: &str = "demand";
+
+/// Notes of ended sessions (`ending_notes`).
+pub(crate) const ENDING: &str = "ending";
 
 /// Events to send to receivers (`transmitter`).
 pub(crate) const SIGNAL: &str = "signal";

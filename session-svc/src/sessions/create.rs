@@ -13,6 +13,7 @@ use crate::session::change::ChangeKind;
 use crate::session::{Cause, Session, SessionId, SessionValues, index};
 use crate::session_store::REQUEST_KEPT_MS;
 use crate::session_store::endings::MARK_KEPT_MS;
+use crate::session_store::notices::PendingNotices;
 use crate::session_store::sealed_notes::REQUEST;
 use crate::store::Inserted;
 
@@ -85,17 +86,17 @@ impl Sessions {
                 None => self.session_store.marks(&lists).await.map(Some),
             }
         };
-        let theft = self.session_store.pending_theft_notice(issuer, subject);
+        let notices = self.session_store.pending_notices(issuer, subject);
         let reserved = self.find_or_reserve(new.request.as_ref());
-        let (before, theft, reserved) = tokio::join!(before, theft, reserved);
+        let (before, notices, reserved) = tokio::join!(before, notices, reserved);
         let (before, reserved) = (before?, reserved?);
-        // A failed read of thefts must not block the sign-in.
-        let theft = theft.unwrap_or_else(|error| {
+        // A failed read of notices must not block the sign-in.
+        let notices = notices.unwrap_or_else(|error| {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "whether a theft was noted could not be read"
+                "notices for the user could not be read"
             );
-            None
+            PendingNotices::default()
         });
         let began_at_ms = reserved.as_ref().and_then(|reserved| reserved.began_at_ms);
         let is_reserved = reserved.is_some();
@@ -103,7 +104,7 @@ impl Sessions {
             Some(reserved) => reserved.id,
             None => self.random_id()?,
         };
-        let session = self.begin(&id, &new, theft);
+        let session = self.begin(&id, &new, &notices);
         let session = self.insert(session, is_reserved).await?;
         // Checks the session's own mark: it may appear during the write, which can take two steps.
         let has_early_end_mark =
@@ -137,14 +138,13 @@ impl Sessions {
             self.end(replaced, Some(&session), Cause::Replaced, OfflineTokens::Revoke)
                 .await?;
         }
-        if let Some(theft_at_ms) = theft
-            && let Err(error) = self
-                .session_store
-                .confirm_theft_notice(issuer, subject, theft_at_ms)
-                .await
+        if let Err(error) = self
+            .session_store
+            .confirm_notices(issuer, subject, &notices)
+            .await
         {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(session = %session.handle, error, "the next sign-in reports a theft once more");
+            tracing::warn!(session = %session.handle, error, "the next sign-in shows a notice once more");
         }
         // The session exists already: on an error the caller would create another one, again and again.
         if let Err(error) = self.keep_limit(&session).await {
@@ -246,14 +246,15 @@ impl Sessions {
         Ok(SessionId::random(&self.random)?)
     }
 
-    fn begin(&self, id: &SessionId, new: &NewSession, theft_at_ms: Option<u64>) -> Session {
+    fn begin(&self, id: &SessionId, new: &NewSession, notices: &PendingNotices) -> Session {
         let now_ms = self.session_store.now_ms();
         let mut values = new.values.clone();
         values.created_at_ms = new.received_at_ms.map_or(now_ms, |at_ms| at_ms.min(now_ms));
         values.rolled_at_ms = now_ms;
         values.created_on.at_ms = now_ms;
         values.last_seen_on = values.created_on.clone();
-        values.theft_at_ms = theft_at_ms;
+        values.theft_at_ms = notices.theft_at_ms;
+        values.operator_notice.clone_from(&notices.operator);
         Session::new(id.handle(), values)
     }
 }

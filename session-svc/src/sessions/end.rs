@@ -33,6 +33,8 @@ pub struct EndAll {
     pub subject: Option<String>,
     /// Sessions of this session of the provider.
     pub provider_sid: Option<String>,
+    /// All sessions of the issuer, if neither is named.
+    pub everyone: bool,
     /// A session to leave alone.
     pub except: Option<Handle>,
     /// The cause to report.
@@ -55,6 +57,7 @@ impl EndAll {
         match (&self.provider_sid, &self.subject) {
             (Some(sid), _) => Some(IndexKey::ProviderSession(&self.issuer, sid)),
             (None, Some(subject)) => Some(IndexKey::Person(&self.issuer, subject)),
+            (None, None) if self.everyone => Some(IndexKey::Provider(&self.issuer)),
             (None, None) => None,
         }
     }
@@ -234,7 +237,7 @@ impl Sessions {
         Ok(())
     }
 
-    async fn leave_mark(&self, all: &EndAll, ending: EndingTime) -> Result<(), SessionsError> {
+    pub(super) async fn leave_mark(&self, all: &EndAll, ending: EndingTime) -> Result<(), SessionsError> {
         if let (Some(index_key), false) = (all.index_key(), all.existing_only) {
             let marked =
                 self.session_store
@@ -246,7 +249,7 @@ impl Sessions {
 
     /// Retries a mark that a full store rejected, until the mark would have expired. Then ends the sessions
     /// created meanwhile.
-    fn mark_later(&self, all: &EndAll, ending: EndingTime) {
+    pub(super) fn mark_later(&self, all: &EndAll, ending: EndingTime) {
         let context = (self.clone(), all.clone());
         let ending = EndingTime {
             ends_since: false,

@@ -74,7 +74,7 @@ impl Sessions {
         })
     }
 
-    fn write_token(&self, index: Name, entry: &IndexEntry) -> Result<String, SessionsError> {
+    pub(super) fn write_token(&self, index: Name, entry: &IndexEntry) -> Result<String, SessionsError> {
         let sealed = self
             .session_store
             .vault()
@@ -82,7 +82,7 @@ impl Sessions {
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    fn read_token(&self, index: Name, token: &str) -> Result<IndexEntry, SessionsError> {
+    pub(super) fn read_token(&self, index: Name, token: &str) -> Result<IndexEntry, SessionsError> {
         let wrong = SessionsError::Invalid {
             field: "page_token",
             problem: "not a page token of this list",

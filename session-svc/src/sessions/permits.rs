@@ -10,6 +10,10 @@ use super::SessionsError;
 /// calls wait and are not rejected: a page is read in a millisecond or two.
 pub(super) const PAGES_AT_ONCE: usize = 2;
 
+/// Searches of operators at once, over all callers. Each may take half a second: they take turns, and leave
+/// the other workers to sign-ins. They do not wait for the pages of users, nor these for them.
+pub(super) const SEARCHES_AT_ONCE: usize = 2;
+
 /// Parts of lists that are ended at once: 4 MiB of the largest. Endings do not wait for list calls, and a
 /// stalled node of the store delays few others.
 pub(super) const ENDINGS_AT_ONCE: usize = 8;

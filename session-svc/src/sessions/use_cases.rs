@@ -23,6 +23,8 @@ pub struct SessionLimits {
     pub max_bytes: usize,
     /// Most sessions of one person; 0 for no limit. The oldest end first.
     pub max_per_subject: usize,
+    /// Whether operators search by email, address, name and provider.
+    pub operator_search: bool,
     /// Interval of a watch's heartbeats.
     pub watch_heartbeat: Duration,
 }
@@ -38,6 +40,8 @@ pub struct Sessions {
     pub(super) has_demands: bool,
     /// One permit for each page of a list that may be in memory.
     pub(super) pages: Arc<Semaphore>,
+    /// One permit for each search of an operator.
+    pub(super) searches: Arc<Semaphore>,
     /// One permit for each part of a list whose sessions end.
     pub(super) endings: Arc<Semaphore>,
 }
@@ -52,6 +56,7 @@ impl Sessions {
             random: SystemRandom::new(),
             has_demands: false,
             pages: Arc::new(Semaphore::new(permits::PAGES_AT_ONCE)),
+            searches: Arc::new(Semaphore::new(permits::SEARCHES_AT_ONCE)),
             endings: Arc::new(Semaphore::new(permits::ENDINGS_AT_ONCE)),
         }
     }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::{Sessions, SessionsError};
 use crate::session::Handle;
-use crate::session::change::SessionChange;
+use crate::session::change::{ChangeKind, SessionChange};
 use crate::store::{StoreError, StoreUpdate};
 
 /// Interval of heartbeats. A watcher treats three missed ones as a dead stream. So every replica notices
@@ -35,6 +35,8 @@ pub(crate) enum WatchScope {
     },
     /// One.
     Session(Handle),
+    /// Beginnings and ends of all sessions of this issuer.
+    Provider(String),
 }
 
 /// What a watcher receives, each with the position to resume after it.
@@ -141,6 +143,12 @@ impl SessionWatch {
         let concerns = match &self.scope {
             WatchScope::All => true,
             WatchScope::Session(handle) => change.handle == *handle,
+            WatchScope::Person { .. } | WatchScope::Provider(_) if change.issuer.is_empty() => {
+                return Some(WatchUpdate::Missed);
+            }
+            WatchScope::Provider(issuer) => {
+                change.issuer == *issuer && matches!(change.kind, ChangeKind::Created | ChangeKind::Ended)
+            }
             WatchScope::Person { .. } if change.subject.is_empty() => return Some(WatchUpdate::Missed),
             WatchScope::Person { issuer, subject } => change.issuer == *issuer && change.subject == *subject,
         };

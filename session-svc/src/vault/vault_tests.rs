@@ -109,6 +109,10 @@ fn a_session_whose_cookie_has_rotated_comes_back_with_its_generation_and_its_new
             settled,
         });
         session.theft_at_ms = Some(1_690_000_000_000);
+        session.operator_notice = Some(crate::session::OperatorNotice {
+            at_ms: 1_690_000_000_003,
+            text: "We saw a sign-in from abroad.".to_owned(),
+        });
         session.sign_in_demand = Some(SignInDemand {
             since_ms: 1_690_000_000_001,
             acr: Some("gold".to_owned()),

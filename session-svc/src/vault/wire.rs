@@ -19,7 +19,7 @@ use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{Cause, Claims, Device, Handle, Name, Session, SessionValues};
 
 /// The last field of a stored session that this release knows.
-const LAST_FIELD: u32 = 21;
+const LAST_FIELD: u32 = 22;
 
 /// Fields of a stored session that replace repeated values. The fields of both structs form one message.
 #[derive(Clone, PartialEq, Message)]

@@ -224,6 +224,7 @@ pub(crate) fn limits() -> SessionLimits {
         refresh_lease: session_svc::refresh::LEASE,
         max_bytes: 4_096,
         max_per_subject: 0,
+        operator_search: false,
         watch_heartbeat: Duration::from_millis(20),
     }
 }

@@ -106,6 +106,7 @@ impl SessionService {
             refresh_lease: LEASE,
             max_bytes: MAX_BYTES,
             max_per_subject: 0,
+            operator_search: false,
             watch_heartbeat: heartbeat,
         };
         let sessions =

@@ -1,4 +1,4 @@
-//! The request that an audit record refers to: its ID and its caller.
+//! The request that an audit record refers to: its ID, its caller, and the operator who orders it.
 //!
 //! [`Origin`] belongs to the task that answers the request, so each record of the task names request and caller.
 //! A task that this task spawns receives it through [`carried`].
@@ -55,13 +55,29 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// The request that is being answered, and its caller.
+/// The operator of a request, and why the operator makes it. All but the purpose are empty for a service
+/// that acts for itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Operator {
+    /// Issuer identifier of the operator's own session.
+    pub issuer: String,
+    /// The operator at that issuer.
+    pub subject: String,
+    /// Handle of the operator's own session.
+    pub session: String,
+    /// Why.
+    pub purpose: String,
+}
+
+/// The request that is being answered, its caller and its operator.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// Its ID.
     pub request_id: RequestId,
     /// The caller, by the names in its certificate; `None` if callers have no certificate.
     pub caller: Option<Arc<str>>,
+    /// The operator who orders it, if any.
+    pub operator: Option<Arc<Operator>>,
 }
 
 tokio::task_local! {
@@ -118,6 +134,7 @@ mod tests {
         let origin = Origin {
             request_id: RequestId::of([1; 16]),
             caller: Some("dns:edge.internal".into()),
+            operator: None,
         };
         let of_current = || Origin::current().map(|origin| origin.request_id);
         let (own, carried_along, lost) = origin

@@ -5,7 +5,7 @@ use std::path::Path;
 use tracing::Span;
 
 use super::TARGET;
-use super::origin::Origin;
+use super::origin::{Operator, Origin};
 use super::schema::Event;
 use crate::trace_id::trace_id;
 
@@ -49,6 +49,12 @@ pub struct AuditRecord<'a> {
     pub caller: Option<&'a str>,
     /// Address and port of the peer that opened the connection.
     pub peer: Option<(&'a str, u16)>,
+    /// The operator who ordered it; by default the operator of the current request.
+    pub operator: Option<&'a Operator>,
+    /// The kind and value of an operator's filter.
+    pub filter: Option<(&'a str, &'a str)>,
+    /// How many entries the answer has.
+    pub found_count: Option<u32>,
     /// The browser's own address.
     pub client_address: Option<&'a str>,
     /// The browser's `User-Agent`.
@@ -116,6 +122,11 @@ impl AuditRecord<'_> {
         let origin = origin.as_ref();
         let caller = self.caller.or_else(|| origin?.caller.as_deref());
         let request_id = self.request_id.or_else(|| Some(origin?.request_id.as_str()));
+        let operator = self.operator.or_else(|| origin?.operator.as_deref());
+        let of_operator = |field: fn(&Operator) -> &String| {
+            let text = operator.map(|operator| field(operator).as_str());
+            text.filter(|text| !text.is_empty())
+        };
         let trace = match self.trace_id {
             Some(_) => None,
             None => trace_id(&Span::current()),
@@ -133,6 +144,13 @@ impl AuditRecord<'_> {
                 caller,
                 network.peer.address = self.peer.map(|(address, _)| address),
                 network.peer.port = self.peer.map(|(_, port)| port),
+                operator.issuer = of_operator(|operator| &operator.issuer),
+                operator.subject = of_operator(|operator| &operator.subject),
+                operator.session = of_operator(|operator| &operator.session),
+                operator.purpose = of_operator(|operator| &operator.purpose),
+                filter = self.filter.map(|(kind, _)| kind),
+                filter.value = self.filter.map(|(_, value)| value).filter(|value| !value.is_empty()),
+                found_count = self.found_count,
                 client.address = self.client_address,
                 user_agent.original = self.user_agent,
                 request_id,

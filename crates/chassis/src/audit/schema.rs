@@ -4,7 +4,7 @@
 //! Renaming, removing or redefining a field raises the major version.
 
 /// The version of the schema, in every record.
-pub(crate) const VERSION: &str = "1.0";
+pub(crate) const VERSION: &str = "1.1";
 
 /// What happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

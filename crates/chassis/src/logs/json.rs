@@ -259,6 +259,7 @@ mod tests {
         let origin = Origin {
             request_id,
             caller: None,
+            operator: None,
         };
         let (unnamed, named) = origin
             .scope(async {

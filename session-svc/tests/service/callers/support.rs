@@ -186,6 +186,7 @@ async fn start_measured(
             refresh_lease: session_svc::refresh::LEASE,
             max_bytes: 65_536,
             max_per_subject: 0,
+            operator_search: false,
             watch_heartbeat: POLL,
         },
     };

@@ -244,6 +244,7 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
         issuer: ISSUER.to_owned(),
         subject: Some(SUBJECT.to_owned()).filter(|_| ending == Ending::AllOfThePerson),
         provider_sid: Some(SID.to_owned()).filter(|_| ending == Ending::AllOfTheSid),
+        everyone: false,
         except: None,
         cause: Cause::Other,
         offline_tokens: OfflineTokens::Revoke,

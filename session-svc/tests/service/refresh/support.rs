@@ -59,6 +59,7 @@ pub(crate) fn limits() -> SessionLimits {
         refresh_lease: LEASE,
         max_bytes: 65_536,
         max_per_subject: 0,
+        operator_search: false,
         watch_heartbeat: Duration::from_millis(300),
     }
 }

@@ -88,6 +88,7 @@ impl Service {
                 refresh_lease: session_svc::refresh::LEASE,
                 max_bytes: 65_536,
                 max_per_subject: 0,
+                operator_search: false,
                 watch_heartbeat: Duration::from_millis(300),
             },
         };
