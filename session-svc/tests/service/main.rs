@@ -1,6 +1,6 @@
 //! The service over real gRPC. Top level: an owned clock, a shared memory store and a scripted provider.
 //! Folders: `callers` (access rules), `refresh` (tokens on several replicas), `endings` (full or frozen
-//! stores), `operator` (its commands).
+//! stores), `operator` (its commands), `operator_search` (the service for operators).
 
 // The redis client's futures nest deeper than the compiler's default limit.
 #![recursion_limit = "256"]
@@ -29,6 +29,7 @@ mod limit;
 mod listing;
 mod malformed;
 mod operator;
+mod operator_search;
 mod provider_files;
 mod reading;
 mod receiver;

@@ -116,6 +116,10 @@ impl TestProvider {
 
 #[async_trait]
 impl RefreshProvider for TestProvider {
+    fn issuer(&self) -> Option<&str> {
+        Some(ISSUER)
+    }
+
     /// The machine that tests may be busy.
     fn wait_limit(&self) -> Duration {
         Duration::from_secs(60)
@@ -199,6 +203,8 @@ pub(crate) struct World {
     pub(crate) provider: TestProvider,
     pub(crate) one: Client,
     pub(crate) two: Client,
+    /// Where the two services listen.
+    pub(crate) addresses: [String; 2],
     shutdown: CancellationToken,
 }
 
@@ -235,19 +241,23 @@ pub(crate) async fn world() -> World {
 
 pub(crate) async fn world_with(limits: SessionLimits) -> World {
     let clock = ManualClock::new(START_MS);
-    let store = EmbeddedStore::in_memory(Arc::new(clock.clone()), 10_000).unwrap();
+    let store = EmbeddedStore::in_memory(Arc::new(clock.clone()), 30_000).unwrap();
     let (provider, shutdown) = (TestProvider::new(), CancellationToken::new());
     let start = |key| {
         let store = Arc::new(store.clone());
-        service(store, &provider, &clock, &shutdown, limits, lifetime(), key, None)
+        address_of_service(store, &provider, &clock, &shutdown, limits, lifetime(), key, None)
     };
-    let (one, two) = (start("ab").await, start("ab").await);
+    let addresses = [start("ab").await, start("ab").await];
+    let connect = |address: &String| SessionServiceClient::connect(address.clone());
+    let one = connect(&addresses[0]).await.unwrap();
+    let two = connect(&addresses[1]).await.unwrap();
     World {
         clock,
         store,
         provider,
         one,
         two,
+        addresses,
         shutdown,
     }
 }
@@ -294,6 +304,13 @@ impl World {
         self.limited_on(Arc::new(self.store.clone()), limits).await
     }
 
+    /// Another service on the same store, with its own limits and key.
+    pub(crate) async fn limited_with_key(&self, limits: SessionLimits, key: &str) -> Client {
+        let (provider, clock, shutdown) = (&self.provider, &self.clock, &self.shutdown);
+        let store = Arc::new(self.store.clone());
+        service(store, provider, clock, shutdown, limits, lifetime(), key, None).await
+    }
+
     /// Another service with its own limits.
     pub(crate) async fn limited_on(&self, store: Arc<dyn KeyValueStore>, limits: SessionLimits) -> Client {
         let (provider, clock) = (&self.provider, &self.clock);
@@ -326,6 +343,30 @@ async fn service(
     key: &str,
     transmitters: Option<TransmittersFile>,
 ) -> Client {
+    let address = address_of_service(
+        store,
+        provider,
+        clock,
+        shutdown,
+        limits,
+        lifetime,
+        key,
+        transmitters,
+    );
+    SessionServiceClient::connect(address.await).await.unwrap()
+}
+
+#[expect(clippy::too_many_arguments, reason = "what a service is made of")]
+async fn address_of_service(
+    store: Arc<dyn KeyValueStore>,
+    provider: &TestProvider,
+    clock: &ManualClock,
+    shutdown: &CancellationToken,
+    limits: SessionLimits,
+    lifetime: Lifetime,
+    key: &str,
+    transmitters: Option<TransmittersFile>,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let keys: Vec<_> = key.split(',').map(|key| Secret::new(key.repeat(32))).collect();
@@ -350,7 +391,7 @@ async fn service(
             .await
             .unwrap()
     });
-    SessionServiceClient::connect(address).await.unwrap()
+    address
 }
 
 /// Nothing in these tests takes this long.

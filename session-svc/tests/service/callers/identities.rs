@@ -37,7 +37,7 @@ async fn without_a_list_every_verified_client_may_call_everything() {
     let world = world(None).await;
     for certificate in ["client", "edge", "orders"] {
         let mut client = world.client(certificate);
-        for &rpc in Rpc::ALL {
+        for rpc in session_rpcs() {
             assert_eq!(
                 within(may_call(&mut client, rpc)).await,
                 Ok(()),

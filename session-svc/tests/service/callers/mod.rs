@@ -6,6 +6,7 @@ mod examples;
 mod identities;
 mod log;
 mod open_to_all;
+mod operators;
 mod policy;
 mod process;
 mod raw;

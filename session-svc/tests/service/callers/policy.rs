@@ -1,13 +1,12 @@
 //! What each caller may call.
 
 use session_proto::v1::ErrorReason;
-use session_svc::callers::Rpc;
 
 use super::support::*;
 
 #[tokio::test]
 async fn a_caller_may_call_exactly_the_methods_of_its_entry() {
-    for &allowed in Rpc::ALL.iter().filter(|rpc| rpc.right() == **rpc) {
+    for allowed in session_rpcs().filter(|rpc| rpc.right() == *rpc) {
         let list = [entry(EDGE, &["*"]), entry(ORDERS, &[allowed.method_name()])].concat();
         let world = world(Some(&list)).await;
         let (mut edge, mut orders, mut nobody) = (
@@ -15,7 +14,7 @@ async fn a_caller_may_call_exactly_the_methods_of_its_entry() {
             world.client("orders"),
             world.client("client"),
         );
-        for &rpc in Rpc::ALL {
+        for rpc in session_rpcs() {
             let expected = match rpc.right() == allowed {
                 true => Ok(()),
                 false => Err(ErrorReason::ErrCallerNotAllowed),

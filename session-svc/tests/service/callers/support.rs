@@ -240,6 +240,11 @@ impl World {
     }
 }
 
+/// The methods of the session service.
+pub(crate) fn session_rpcs() -> impl Iterator<Item = Rpc> {
+    Rpc::ALL.iter().copied().filter(|rpc| !rpc.is_for_operators())
+}
+
 /// One entry of a list of callers.
 pub(crate) fn entry(identity: &str, rpcs: &[&str]) -> String {
     format!("[[caller]]\nidentity = {identity:?}\nrpcs = {rpcs:?}\n")
@@ -312,6 +317,11 @@ pub(crate) async fn call(client: &mut Client, rpc: Rpc) -> Result<(), Status> {
             .follow_sessions(tokio_stream::once(v1::FollowSessionsRequest::default()))
             .await
             .map(|_| ()),
+        Rpc::ListProviders
+        | Rpc::SearchSessions
+        | Rpc::EndFoundSessions
+        | Rpc::ListEndings
+        | Rpc::WatchActivity => unreachable!("{rpc:?} is a method of another service"),
     }
 }
 
