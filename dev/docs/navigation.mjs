@@ -10,7 +10,7 @@ export const NAVIGATION = [
     'docs/frames.md', 'docs/signals.md', 'docs/global-token-revocation.md', 'docs/look.md',
   ] },
   { text: 'Operate', pages: [
-    'docs/operating.md', 'docs/vault.md', 'docs/settings.md', 'docs/doctor.md', 'docs/sign-in-fails.md', 'docs/slow-requests.md', 'docs/audit-log.md', 'docs/metrics.md',
+    'docs/operating.md', 'docs/vault.md', 'docs/settings.md', 'docs/doctor.md', 'docs/sign-in-fails.md', 'docs/slow-requests.md', 'docs/operators.md', 'docs/audit-log.md', 'docs/metrics.md',
     'docs/objectives.md', 'docs/runbooks.md', 'docs/scaling.md', 'docs/supply-chain.md',
   ] },
   { text: 'Operate on Kubernetes', pages: [

@@ -96,7 +96,7 @@ static ADDRESSES: Topic = Topic {
             "SESSION_CALLERS",
             "",
             "FILE",
-            "TOML list of which caller may call which method. Each caller has a [[caller]] table: identity (\"spiffe://…\" or \"dns:NAME\", from the client's certificate) and rpcs (method names, or \"*\"). Needs SESSION_CLIENT_CA_FILE. Without the list, every client with a certificate of these authorities may call everything. Read again when it changes.",
+            "TOML list of which caller may call which method. Each caller has a [[caller]] table: identity (\"spiffe://…\" or \"dns:NAME\", from the client's certificate) and rpcs (method names, or \"*\" for all but the operators' methods). Needs SESSION_CLIENT_CA_FILE. Without the list, every client with a certificate of these authorities may call everything. Read again when it changes.",
         ),
         setting(
             "SESSION_INSECURE",

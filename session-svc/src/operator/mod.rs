@@ -2,7 +2,7 @@
 //!
 //! | Command | Works on |
 //! |---|---|
-//! | `sessions list`, `end` | a running service, over gRPC: with its policy, its audit log and its watchers |
+//! | `sessions list`, `search`, `end` | a running service, over gRPC: with its policy, its audit log and its watchers |
 //! | `doctor` | the provider and the store, with the settings of the service |
 //! | `check-store` | the store itself: a file has to be free, Redis is shared with running services |
 //! | `pause` | nothing: it waits |

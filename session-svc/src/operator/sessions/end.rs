@@ -88,7 +88,7 @@ impl EndCommand {
         let count = if self.handle.is_empty() {
             check_issuer(&self.all.issuer)?;
             if !self.yes {
-                confirm(&self.all)?;
+                confirm(&description(&self.all))?;
             }
             client
                 .end_sessions(self.all)
@@ -106,16 +106,21 @@ impl EndCommand {
                 .map(|response| u32::from(response.ended))
         };
         let count = count.map_err(|error| address.failure(&error))?;
-        let (text, exit) = match count {
-            0 => ("there was no such session to end\n".to_owned(), Exit::NotFound),
-            1 => ("ended 1 session\n".to_owned(), Exit::Done),
-            count => (format!("ended {count} sessions\n"), Exit::Done),
-        };
-        Ok(CommandOutput {
-            text,
-            json: json!({ "ended_count": count }),
-            exit,
-        })
+        Ok(output(count))
+    }
+}
+
+/// The answer after this number of endings.
+pub(super) fn output(count: u32) -> CommandOutput {
+    let (text, exit) = match count {
+        0 => ("there was no such session to end\n".to_owned(), Exit::NotFound),
+        1 => ("ended 1 session\n".to_owned(), Exit::Done),
+        count => (format!("ended {count} sessions\n"), Exit::Done),
+    };
+    CommandOutput {
+        text,
+        json: json!({ "ended_count": count }),
+        exit,
     }
 }
 
@@ -129,14 +134,19 @@ fn causes() -> impl Iterator<Item = (String, Cause)> {
     })
 }
 
-/// Asks for confirmation to end all these sessions.
-fn confirm(all: &EndSessionsRequest) -> Result<(), CommandFailure> {
+/// All sessions that the flags name, in words.
+fn description(all: &EndSessionsRequest) -> String {
     let which = match (all.subject.as_str(), all.provider_sid.as_str()) {
         (subject, "") => format!("of {subject} at {}", all.issuer),
         ("", sid) => format!("of the provider session {sid} at {}", all.issuer),
         (subject, sid) => format!("of {subject} in the provider session {sid} at {}", all.issuer),
     };
-    let what = chassis::terminal::escape_controls(&format!("all sessions {which}"));
+    format!("all sessions {which}")
+}
+
+/// Asks for confirmation to end these sessions.
+pub(super) fn confirm(what: &str) -> Result<(), CommandFailure> {
+    let what = chassis::terminal::escape_controls(what);
     if !std::io::stdin().is_terminal() {
         return Err(CommandFailure::usage(format!(
             "this would end {what}: add --yes to confirm"

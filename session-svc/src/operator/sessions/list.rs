@@ -2,7 +2,7 @@
 
 use chassis::settings::Reader;
 use chassis::terminal::escape_controls;
-use clap::{ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 use prost_types::Timestamp;
 use serde_json::{Value, json};
 use session_proto::client::{SessionClient, SessionError};
@@ -15,7 +15,7 @@ use super::super::service::ServiceAddress;
 use super::{CommandOutput, check_issuer, issuer, issuer_argument, subject_argument, text};
 
 /// Sessions per request: the service's largest page.
-const PAGE: i32 = 200;
+pub(super) const PAGE: i32 = 200;
 
 /// Most characters of a browser's name in a table.
 const BROWSER: usize = 60;
@@ -34,20 +34,26 @@ pub(super) fn command() -> Command {
         .about("Lists the sessions of a user, the newest first")
         .arg(subject_argument().required(true))
         .arg(issuer_argument())
-        .arg(
-            super::argument("limit", "COUNT", "The largest number of sessions to list")
-                .default_value("1000")
-                .value_parser(value_parser!(u32)),
-        )
+        .arg(limit_argument())
+}
+
+pub(super) fn limit_argument() -> Arg {
+    super::argument("limit", "COUNT", "The largest number of sessions to list")
+        .default_value("1000")
+        .value_parser(value_parser!(u32))
+}
+
+pub(super) fn limit(given: &ArgMatches) -> usize {
+    let limit = given.get_one::<u32>("limit").copied().unwrap_or_default();
+    usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
 impl ListCommand {
     pub(super) fn read(given: &ArgMatches, reader: &mut Reader<'_>) -> Self {
-        let limit = given.get_one::<u32>("limit").copied().unwrap_or_default();
         Self {
             issuer: issuer(given, reader),
             subject: text(given, "subject"),
-            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            limit: limit(given),
         }
     }
 
@@ -61,41 +67,55 @@ impl ListCommand {
             .fetch(client)
             .await
             .map_err(|error| address.failure(&error))?;
-        let mut text = match sessions.as_slice() {
-            [] => "no sessions\n".to_owned(),
-            some => table(some.iter().map(row)),
-        };
-        if !complete {
-            text.push_str("there are more: raise --limit to see them\n");
-        }
-        let sessions: Vec<Value> = sessions.iter().map(document).collect();
-        Ok(CommandOutput {
-            text,
-            json: json!({ "sessions": sessions, "complete": complete }),
-            exit: Exit::Done,
-        })
+        Ok(output(&sessions, complete))
     }
 
-    /// The sessions, at most `limit`, and whether these are all.
     async fn fetch(&self, client: &SessionClient) -> Result<(Vec<Session>, bool), SessionError> {
-        let (mut sessions, mut page_token) = (Vec::new(), String::new());
-        loop {
-            let page = client
-                .list_sessions(ListSessionsRequest {
-                    issuer: self.issuer.clone(),
-                    subject: self.subject.clone(),
-                    page_size: PAGE,
-                    page_token,
-                })
-                .await?;
-            sessions.extend(page.sessions);
-            page_token = page.next_page_token;
-            if page_token.is_empty() || sessions.len() >= self.limit {
-                let complete = page_token.is_empty() && sessions.len() <= self.limit;
-                sessions.truncate(self.limit);
-                return Ok((sessions, complete));
-            }
+        fetch(self.limit, async |page_token| {
+            let request = ListSessionsRequest {
+                issuer: self.issuer.clone(),
+                subject: self.subject.clone(),
+                page_size: PAGE,
+                page_token,
+            };
+            let page = client.list_sessions(request).await?;
+            Ok((page.sessions, page.next_page_token))
+        })
+        .await
+    }
+}
+
+/// The sessions of all pages, at most `limit`, and whether these are all.
+pub(super) async fn fetch(
+    limit: usize,
+    page: impl AsyncFn(String) -> Result<(Vec<Session>, String), SessionError>,
+) -> Result<(Vec<Session>, bool), SessionError> {
+    let (mut sessions, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let (found, next) = page(page_token).await?;
+        sessions.extend(found);
+        page_token = next;
+        if page_token.is_empty() || sessions.len() >= limit {
+            let complete = page_token.is_empty() && sessions.len() <= limit;
+            sessions.truncate(limit);
+            return Ok((sessions, complete));
         }
+    }
+}
+
+pub(super) fn output(sessions: &[Session], complete: bool) -> CommandOutput {
+    let mut text = match sessions {
+        [] => "no sessions\n".to_owned(),
+        some => table(some.iter().map(row)),
+    };
+    if !complete {
+        text.push_str("there are more: raise --limit to see them\n");
+    }
+    let sessions: Vec<Value> = sessions.iter().map(document).collect();
+    CommandOutput {
+        text,
+        json: json!({ "sessions": sessions, "complete": complete }),
+        exit: Exit::Done,
     }
 }
 

@@ -1,4 +1,4 @@
-//! `sessions`: lists and ends users' sessions of a running service.
+//! `sessions`: lists, finds and ends users' sessions of a running service.
 //!
 //! Invariants
 //! - The answer, a text or with `--json` one document, goes to standard output; all else to standard error.
@@ -6,6 +6,7 @@
 
 mod end;
 mod list;
+mod search;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ struct CommandOutput {
 enum SessionsCommand {
     List(list::ListCommand),
     End(end::EndCommand),
+    Search(search::SearchCommand),
 }
 
 impl Tool for SessionsTool {
@@ -42,14 +44,16 @@ impl Tool for SessionsTool {
             .action(ArgAction::SetTrue)
             .help("Prints one JSON document");
         Command::new("sessions")
-            .about("Lists and ends sessions of a running service")
+            .about("Lists, finds and ends sessions of a running service")
             .subcommand_required(true)
             .arg_required_else_help(true)
-            .subcommands([list::command(), end::command()].map(|command| {
-                with_address(command).arg(json.clone()).after_help(
-                    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such session, 78 wrong settings.",
-                )
-            }))
+            .subcommands(
+                [list::command(), search::command(), end::command()].map(|command| {
+                    with_address(command).arg(json.clone()).after_help(
+                        "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such session, 78 wrong settings.",
+                    )
+                }),
+            )
     }
 
     fn prepare(
@@ -62,6 +66,7 @@ impl Tool for SessionsTool {
         let address = ServiceAddress::read(given, &mut reader);
         let command = match name {
             "end" => SessionsCommand::End(end::EndCommand::read(given, &mut reader)),
+            "search" => SessionsCommand::Search(search::SearchCommand::read(given, &mut reader)),
             _ => SessionsCommand::List(list::ListCommand::read(given, &mut reader)),
         };
         let ((address, command), warnings) = reader.finish((address, command))?;
@@ -74,6 +79,7 @@ async fn run(address: &ServiceAddress, command: SessionsCommand) -> Result<Comma
     let client = address.client()?;
     match command {
         SessionsCommand::List(command) => command.run(&client, address).await,
+        SessionsCommand::Search(command) => command.run(&client, address).await,
         SessionsCommand::End(command) => command.run(&client, address).await,
     }
 }

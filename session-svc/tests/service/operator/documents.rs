@@ -2,8 +2,9 @@
 
 use super::support::{ISSUER, ToolOutput, program};
 
-const COMMANDS: [&[&str]; 2] = [
+const COMMANDS: [&[&str]; 3] = [
     &["sessions", "list", "--subject", "ada"],
+    &["sessions", "search", "--everyone", "--purpose", "x"],
     &["sessions", "end", "--subject", "ada", "--yes"],
 ];
 

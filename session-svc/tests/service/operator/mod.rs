@@ -6,5 +6,6 @@ mod check_store;
 mod documents;
 mod pause;
 mod restart;
+mod search;
 mod sessions;
 pub(crate) mod support;
