@@ -119,9 +119,14 @@ async fn times_bound_every_filter() {
 async fn a_result_has_no_token_facts_and_only_the_claims_that_were_asked_for() {
     let (mut world, [mut one, _]) = searchable().await;
     let claims = json!({"sub": "ada", "name": "Ada", "groups": ["staff"], "email": "a@b.example"});
-    let mut request = person(ISSUER, claims, "sid-1", "192.0.2.7");
-    request.attributes = json!({"cart": 7}).to_string();
-    let full = world.create(request).await.session.unwrap();
+    let created = world.create(person(ISSUER, claims, "sid-1", "192.0.2.7")).await;
+    let update = v1::UpdateSessionRequest {
+        session_id: created.session_id,
+        attributes: json!({"cart": 7}).to_string(),
+        ..Default::default()
+    };
+    let updated = world.one.update_session(update).await.unwrap();
+    let full = updated.into_inner().session.unwrap();
     assert!(full.has_refresh_token && !full.scope.is_empty());
     for (claims, user) in [
         (vec![], json!({"sub": "ada"})),
