@@ -176,7 +176,7 @@ impl RefreshProviders {
 
     /// The issuers, in their configured order.
     pub(crate) fn issuers(&self) -> Vec<String> {
-        let issuers = self.0.iter().filter_map(|(_, provider)| provider.issuer());
+        let issuers = self.listed.iter().filter_map(|(_, provider)| provider.issuer());
         issuers.map(str::to_owned).collect()
     }
 
