@@ -48,15 +48,24 @@ export interface FoundPage {
   skewMs: number;
 }
 
+/** A search without a match so far goes on for this long, then says how far it has come. */
+const SEARCH_MS = 5_000;
+
 /** The sessions of a search, a page at a time. The purpose belongs to the call and not to the result. */
 export const foundQuery = (purpose: string, search: Search) =>
   infiniteQueryOptions({
     ...ONLY_WHEN_ASKED,
     queryKey: ["operator", "found", search],
     queryFn: async ({ pageParam, signal }): Promise<FoundPage> => {
-      const answer = await searchSessions(purpose, filterOf(search), pageParam, signal);
-      const { sessions, nextPageToken, examinedCount, serverTime } = answer;
-      return { sessions, nextPageToken, examined: examinedCount, skewMs: skewOf(serverTime, Date.now()) };
+      const until = Date.now() + SEARCH_MS;
+      for (let token = pageParam, examined = 0; ; ) {
+        const answer = await searchSessions(purpose, filterOf(search), token, signal);
+        const { sessions, nextPageToken, examinedCount, serverTime } = answer;
+        examined += examinedCount;
+        token = nextPageToken;
+        if (sessions.length === 0 && token && Date.now() < until) continue;
+        return { sessions, nextPageToken, examined, skewMs: skewOf(serverTime, Date.now()) };
+      }
     },
     initialPageParam: "",
     getNextPageParam: (page) => page.nextPageToken || undefined,
