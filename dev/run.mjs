@@ -81,6 +81,7 @@ function welcome(stack) {
     lines.push('  and sign in with one of these:', '');
     for (const { email, password, name } of stack.accounts) lines.push(`      ${email.padEnd(width)}   ${password}   (${name})`);
     lines.push('', '  Switch accounts at /api/auth/login?prompt=select_account');
+    lines.push('  Grace is an operator: she can see and end all sessions at /operator');
   } else {
     lines.push(`  Sign-in is at ${stack.issuer}`);
   }
@@ -128,6 +129,7 @@ try {
     sessionServices: redis ? 2 : 1,
     store: redis ? 'redis' : process.env.SESSION_STORE || 'file:',
     inheritSettings: true,
+    sessionEnv: { SESSION_OPERATOR_SEARCH: process.env.SESSION_OPERATOR_SEARCH || 'true' },
     onStep: say,
     onLine: showErrors,
     onExit: reviver({ say, giveUp: (text) => stopAll(1, `${text}\nstopping the rest`), isStopping: () => stopping }),

@@ -4,7 +4,6 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { ROOT } from "../../dev/stack.mjs";
 import { assertAccessible, atRest, openWindow, signIn, startBrowser, startProduct } from "./support.mjs";
@@ -38,7 +37,6 @@ const QUERIES = [
 const stack = await startProduct({
   profile: values.profile,
   store: values.redis ? "redis" : "file:",
-  routes: fileURLToPath(new URL("operator.toml", import.meta.url)),
   sessionEnv: { SESSION_OPERATOR_SEARCH: "true" },
 });
 const browser = await startBrowser();

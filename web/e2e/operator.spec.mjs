@@ -1,15 +1,11 @@
 // The operators' pages on the real stack: Grace is an operator, Ada is not.
 import assert from "node:assert/strict";
 import { test as runTest } from "node:test";
-import { fileURLToPath } from "node:url";
 import { browserTests, signIn, signInAtProvider, until } from "./support.mjs";
 
 const test = (name, body) => runTest(name, { timeout: 90_000 }, body);
 const { stack: start, window } = browserTests();
-const OPTIONS = {
-  routes: fileURLToPath(new URL("operator.toml", import.meta.url)),
-  sessionEnv: { SESSION_OPERATOR_SEARCH: "true" },
-};
+const OPTIONS = { sessionEnv: { SESSION_OPERATOR_SEARCH: "true" } };
 const PURPOSE = "Ticket 4711";
 const FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0";
 
