@@ -129,13 +129,12 @@ export async function signInAtProvider(page, stack, account = stack.accounts[0])
   await page.getByLabel("E-mail").fill(account.email);
   await page.getByLabel("Password").fill(account.password);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await Promise.race([
-    page.waitForURL((url) => url.href.startsWith(stack.edgeUrl)),
-    page
-      .getByRole("button", { name: "Continue", exact: true }) // not a button of the app
-      .click()
-      .then(() => page.waitForURL((url) => url.href.startsWith(stack.edgeUrl))),
-  ]);
+  const returned = page.waitForURL((url) => url.href.startsWith(stack.edgeUrl));
+  const consent = page.getByRole("button", { name: "Continue", exact: true });
+  const asked = consent.waitFor().then(() => page.url().startsWith(stack.issuer) && consent.click());
+  asked.catch(() => {}); // the provider asks for consent only once
+  await Promise.race([returned, asked]);
+  await returned;
 }
 
 /** Signs in and opens the account page. */

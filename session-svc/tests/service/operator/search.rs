@@ -45,7 +45,8 @@ async fn sessions_are_found_by_every_filter_for_people_and_programs() {
             .map(|session| session["handle"].as_str().unwrap())
             .collect();
         let mut expected: Vec<&str> = expected.into_iter().map(String::as_str).collect();
-        (handles.sort_unstable(), expected.sort_unstable());
+        handles.sort_unstable();
+        expected.sort_unstable();
         assert_eq!(handles, expected, "{arguments:?}");
     }
     let table = search(&service, &["--everyone"]);

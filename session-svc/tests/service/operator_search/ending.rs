@@ -104,7 +104,8 @@ async fn an_ending_revokes_the_tokens_and_reaches_nobody_else() {
         assert_eq!((answer.ended_count, answer.complete), (ended, true), "{by:?}");
         let mut found = handles(&mut one, filter(By::Everyone(true))).await;
         let mut left: Vec<String> = left.into_iter().cloned().collect();
-        (found.sort(), left.sort());
+        found.sort();
+        left.sort();
         assert_eq!(found, left, "{by:?}");
     }
     world.provider.wait_for_revoked("refresh-0").await;

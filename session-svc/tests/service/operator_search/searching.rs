@@ -79,7 +79,7 @@ async fn a_session_is_also_found_at_the_address_where_it_was_last_used() {
     let handle = created.session.unwrap().handle;
     for address in ["192.0.2.7", "198.51.100.0/24"] {
         let found = handles(&mut one, filter(By::Address(address.to_owned()))).await;
-        assert_eq!(found, [handle.clone()], "{address}");
+        assert_eq!(found, std::slice::from_ref(&handle), "{address}");
     }
 }
 
