@@ -3721,7 +3721,7 @@ pub mod activity {
 /// Sign-ins that failed at one replica of the edge.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SignInFailures {
-    /// How many, by the error that the person saw ("ERR\_…").
+    /// How many, by reason: the words of the audit log's record `sign_in`, such as "token_acr".
     #[prost(map = "string, uint64", tag = "1")]
     pub by_error: ::std::collections::HashMap<::prost::alloc::string::String, u64>,
     /// Since when the replica counts.

@@ -571,7 +571,7 @@ export const ActivitySchema: GenMessage<Activity> = /*@__PURE__*/
  */
 export type SignInFailures = Message<"session.v1.SignInFailures"> & {
   /**
-   * How many, by the error that the person saw ("ERR_…").
+   * How many, by reason: the words of the audit log's record `sign_in`, such as "token_acr".
    *
    * @generated from field: map<string, uint64> by_error = 1;
    */
