@@ -182,7 +182,7 @@ pub static LIMITS: Topic = Topic {
 };
 
 /// Tokens of other authorization servers.
-static API_SERVERS: Topic = Topic {
+pub static API_SERVERS: Topic = Topic {
     title: "APIs of other trust domains",
     settings: &[setting(
         "SESSION_API_SERVERS",

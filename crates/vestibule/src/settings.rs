@@ -4,7 +4,7 @@ use auth_edge::settings::{ADDRESSES, ANALYTICS, COOKIES, EdgeSettings, GATEWAY, 
 use chassis::process_topic;
 use chassis::settings::{Reader, Service, Setting, Topic, setting};
 use session_svc::settings::{
-    DURATIONS, LIMITS, OPERATORS, STORE, Settings as SessionSettings, signals, transit,
+    API_SERVERS, DURATIONS, LIMITS, OPERATORS, STORE, Settings as SessionSettings, signals, transit,
 };
 
 /// The program and all its settings.
@@ -39,6 +39,7 @@ pub(crate) static SERVICE: Service = Service {
         &transit::TOPIC,
         &DURATIONS,
         &LIMITS,
+        &API_SERVERS,
         &OPERATORS,
         &signals::TOPIC,
         &ANALYTICS,

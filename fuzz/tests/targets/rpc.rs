@@ -1,7 +1,7 @@
 //! The seeds of every method, and bytes derived from them.
 
 use fuzz::rpc::Rpc;
-use fuzz::short_run;
+use fuzz::{Target, short_run};
 
 /// Derived inputs per method: a few seconds in all.
 const DERIVED: usize = 300;
@@ -11,7 +11,7 @@ const INTERNAL: i32 = 13;
 
 #[test]
 fn whatever_is_sent_is_answered_and_tells_nothing_of_others() {
-    for of in Rpc::ALL {
+    for of in <Rpc as Target>::ALL {
         let outcomes = short_run(*of, 0x5e55_1011 + *of as u64, DERIVED);
         println!("{of:?}: {outcomes:?}");
         assert!(
