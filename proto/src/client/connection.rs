@@ -38,7 +38,7 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(super) type Service = SessionServiceClient<Channel>;
 
 /// The service for operators behind the same connection.
-pub(super) type OperatorService = OperatorSessionServiceClient<Channel>;
+type OperatorService = OperatorSessionServiceClient<Channel>;
 
 /// The state of a connection.
 #[derive(Debug, Default)]

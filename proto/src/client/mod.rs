@@ -69,16 +69,20 @@ use self::connection::ReplicaConnection;
 use self::pool::Pool;
 use crate::v1::{
     AbandonSignInRequest, AbandonSignInResponse, BeginSignInRequest, BeginSignInResponse, BindSessionRequest,
-    BindSessionResponse, CreateSessionRequest, CreateSessionResponse, EndSessionRequest, EndSessionResponse,
-    EndSessionsRequest, EndSessionsResponse, GetAccessTokenRequest, GetAccessTokenResponse,
-    GetSessionRequest, GetSessionResponse, ListSessionsRequest, ListSessionsResponse,
-    ReceiveSecurityEventRequest, ReceiveSecurityEventResponse, RollSessionRequest, RollSessionResponse,
-    RotateCookieRequest, RotateCookieResponse, UpdateSessionRequest, UpdateSessionResponse,
-    WatchSessionsRequest,
+    BindSessionResponse, CreateSessionRequest, CreateSessionResponse, EndFoundSessionsRequest,
+    EndFoundSessionsResponse, EndSessionRequest, EndSessionResponse, EndSessionsRequest, EndSessionsResponse,
+    GetAccessTokenRequest, GetAccessTokenResponse, GetSessionRequest, GetSessionResponse, ListEndingsRequest,
+    ListEndingsResponse, ListSessionsRequest, ListSessionsResponse, ReceiveSecurityEventRequest,
+    ReceiveSecurityEventResponse, RollSessionRequest, RollSessionResponse, RotateCookieRequest,
+    RotateCookieResponse, SearchSessionsRequest, SearchSessionsResponse, UpdateSessionRequest,
+    UpdateSessionResponse, WatchSessionsRequest,
 };
 
 /// A refresh may wait for a slow provider, so a token request has a longer deadline than other calls.
 const TOKEN_DEADLINE_FACTOR: u32 = 4;
+
+/// A call examines or ends many sessions, so it has a longer deadline than other calls.
+const OPERATOR_DEADLINE_FACTOR: u32 = 4;
 
 /// Calls the session service. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -86,9 +90,9 @@ pub struct SessionClient {
     pool: Arc<Pool>,
 }
 
-/// Defines one unary method: its name, messages, deadline factor and whether it can be repeated.
+/// Defines one unary method: its client and name, messages, deadline factor and whether it can be repeated.
 macro_rules! unary {
-    ($(#[$doc:meta])* $name:literal $method:ident($request:ty) -> $response:ty, $repeat:expr, $factor:expr) => {
+    ($(#[$doc:meta])* $client:ident $name:literal $method:ident($request:ty) -> $response:ty, $repeat:expr, $factor:expr) => {
         $(#[$doc])*
         ///
         /// # Errors
@@ -96,8 +100,8 @@ macro_rules! unary {
         pub async fn $method(&self, request: $request) -> Result<$response, SessionError> {
             let deadline = self.pool.settings.deadline * $factor;
             let (pool, request) = (&self.pool, &request);
-            call::unary(pool, concat!("session.v1.SessionService/", $name), deadline, $repeat(request), request, |connection, until| async move {
-                let answer = connection.service().$method(pool.request(request.clone(), until)).await;
+            call::unary(pool, concat!("session.v1.", $name), deadline, $repeat(request), request, |connection, until| async move {
+                let answer = connection.$client().$method(pool.request(request.clone(), until)).await;
                 answer.map(Response::into_inner)
             })
             .await
@@ -124,15 +128,15 @@ impl SessionClient {
 
     unary!(
         /// Claims a sign-in, or returns its result. The request names its `holder`, so a repetition is safe.
-        "BeginSignIn" begin_sign_in(BeginSignInRequest) -> BeginSignInResponse, |_: &_| Repeat::Safe, 1
+        service "SessionService/BeginSignIn" begin_sign_in(BeginSignInRequest) -> BeginSignInResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Abandons a claimed sign-in.
-        "AbandonSignIn" abandon_sign_in(AbandonSignInRequest) -> AbandonSignInResponse, |_: &_| Repeat::Safe, 1
+        service "SessionService/AbandonSignIn" abandon_sign_in(AbandonSignInRequest) -> AbandonSignInResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Creates a session. Repeated after a failure only with a `request_id`.
-        "CreateSession" create_session(CreateSessionRequest) -> CreateSessionResponse,
+        service "SessionService/CreateSession" create_session(CreateSessionRequest) -> CreateSessionResponse,
         |request: &CreateSessionRequest| Repeat::safe_if(!request.request_id.is_empty()), 1
     );
     /// Reads a session without extending it.
@@ -150,41 +154,56 @@ impl SessionClient {
 
     unary!(
         /// Reads a session for its browser and extends it by use.
-        "RollSession" roll_session(RollSessionRequest) -> RollSessionResponse, |_: &_| Repeat::Soon, 1
+        service "SessionService/RollSession" roll_session(RollSessionRequest) -> RollSessionResponse, |_: &_| Repeat::Soon, 1
     );
     unary!(
         /// Replaces the user claims or the attributes of a session.
-        "UpdateSession" update_session(UpdateSessionRequest) -> UpdateSessionResponse, |_: &_| Repeat::OnlyUnsent, 1
+        service "SessionService/UpdateSession" update_session(UpdateSessionRequest) -> UpdateSessionResponse, |_: &_| Repeat::OnlyUnsent, 1
     );
     unary!(
         /// Binds a session to a key of its browser's device.
-        "BindSession" bind_session(BindSessionRequest) -> BindSessionResponse, |_: &_| Repeat::Safe, 1
+        service "SessionService/BindSession" bind_session(BindSessionRequest) -> BindSessionResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Reports that a browser used another generation of the session's cookie than the current one.
-        "RotateCookie" rotate_cookie(RotateCookieRequest) -> RotateCookieResponse, |_: &_| Repeat::Safe, 1
+        service "SessionService/RotateCookie" rotate_cookie(RotateCookieRequest) -> RotateCookieResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Returns a valid access token, and refreshes it first if needed.
-        "GetAccessToken" get_access_token(GetAccessTokenRequest) -> GetAccessTokenResponse,
+        service "SessionService/GetAccessToken" get_access_token(GetAccessTokenRequest) -> GetAccessTokenResponse,
         |request: &GetAccessTokenRequest| Repeat::safe_if(!request.force_refresh), TOKEN_DEADLINE_FACTOR
     );
     unary!(
         /// Ends a session.
-        "EndSession" end_session(EndSessionRequest) -> EndSessionResponse, |_: &_| Repeat::Safe, 1
+        service "SessionService/EndSession" end_session(EndSessionRequest) -> EndSessionResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Ends all sessions of a user or of a provider session.
-        "EndSessions" end_sessions(EndSessionsRequest) -> EndSessionsResponse, |_: &_| Repeat::Safe, 1
+        service "SessionService/EndSessions" end_sessions(EndSessionsRequest) -> EndSessionsResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Processes a security event token. A rejected token is also an answer.
-        "ReceiveSecurityEvent" receive_security_event(ReceiveSecurityEventRequest) -> ReceiveSecurityEventResponse,
+        service "SessionService/ReceiveSecurityEvent" receive_security_event(ReceiveSecurityEventRequest) -> ReceiveSecurityEventResponse,
         |_: &_| Repeat::Safe, TOKEN_DEADLINE_FACTOR
     );
     unary!(
         /// Lists the sessions of a user, the newest first.
-        "ListSessions" list_sessions(ListSessionsRequest) -> ListSessionsResponse, |_: &_| Repeat::Soon, 1
+        service "SessionService/ListSessions" list_sessions(ListSessionsRequest) -> ListSessionsResponse, |_: &_| Repeat::Soon, 1
+    );
+    unary!(
+        /// Finds sessions of all people of a provider.
+        operators "OperatorSessionService/SearchSessions" search_sessions(SearchSessionsRequest) -> SearchSessionsResponse,
+        |_: &_| Repeat::Safe, OPERATOR_DEADLINE_FACTOR
+    );
+    unary!(
+        /// Ends the sessions of a filter. Repeat it until `complete` is true.
+        operators "OperatorSessionService/EndFoundSessions" end_found_sessions(EndFoundSessionsRequest) -> EndFoundSessionsResponse,
+        |_: &_| Repeat::Safe, OPERATOR_DEADLINE_FACTOR
+    );
+    unary!(
+        /// Lists why a person's sessions ended.
+        operators "OperatorSessionService/ListEndings" list_endings(ListEndingsRequest) -> ListEndingsResponse,
+        |_: &_| Repeat::Safe, OPERATOR_DEADLINE_FACTOR
     );
 
     /// Watches sessions while the stream is read. If the connection ends, it resumes on any replica after the
