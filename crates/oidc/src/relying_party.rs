@@ -245,17 +245,13 @@ impl RelyingParty {
         redirect_uri: &str,
         now: u64,
     ) -> Result<TokenSet, GrantError> {
-        let metadata = self.metadata().await?;
         let fields = [
             ("grant_type", "authorization_code"),
             ("code", code),
             ("redirect_uri", redirect_uri),
             ("code_verifier", verifier),
         ];
-        let at = (TOKEN_ENDPOINT, &metadata.token_endpoint);
-        let answer = self
-            .post(&metadata, at, &self.with_resources(&fields), now)
-            .await?;
+        let answer = self.request_token(&self.with_resources(&fields), now).await?;
         grant::code_answer(&answer, &self.settings, now)
     }
 
@@ -389,6 +385,17 @@ impl RelyingParty {
         self.verify(&token, TokenUse::Id, TokenOrigin::Unauthenticated)
             .await?;
         Ok(logout)
+    }
+
+    /// Posts a token request.
+    async fn request_token(
+        &self,
+        fields: &[(&str, &str)],
+        now: u64,
+    ) -> Result<ProviderResponse, ProviderError> {
+        let metadata = self.metadata().await?;
+        let at = (TOKEN_ENDPOINT, &metadata.token_endpoint);
+        self.post(&metadata, at, fields, now).await
     }
 
     async fn post(

@@ -208,11 +208,8 @@ async fn fetch_metadata(documents: Documents, http: &HttpClient) -> Result<Fetch
 /// 8414, else that of OpenID Connect.
 async fn fetch_server_metadata(http: &HttpClient) -> Result<Fetched<Metadata>, ProviderError> {
     let settings = &http.settings;
-    if settings
-        .endpoints
-        .iter()
-        .any(|(name, _)| *name == "token_endpoint")
-    {
+    let mut endpoints = settings.endpoints.iter();
+    if endpoints.any(|(name, _)| *name == "token_endpoint") {
         let issuer = ("issuer".to_owned(), settings.issuer.as_str().into());
         return Ok((settings.check_document(Map::from_iter([issuer]))?, None));
     }
@@ -223,10 +220,8 @@ async fn fetch_server_metadata(http: &HttpClient) -> Result<Fetched<Metadata>, P
         let url = settings.metadata_address().ok_or_else(missing)?;
         answer = http.get(DISCOVERY_DOCUMENT, &url).await?;
     }
-    Ok((
-        settings.check_document(answer.document()?)?,
-        answer.max_age_secs(),
-    ))
+    let metadata = settings.check_document(answer.document()?)?;
+    Ok((metadata, answer.max_age_secs()))
 }
 
 /// Adds members that the first document lacks from a second one of the same issuer, if it exists.

@@ -1,7 +1,6 @@
 //! Access tokens for single APIs: by token exchange (RFC 8693), or a refresh for one (RFC 8707, section 2.2).
 
 use super::RelyingParty;
-use crate::grants::access::TOKEN_ENDPOINT;
 use crate::grants::grant;
 use crate::settings::token_target::TokenTarget;
 use crate::{GrantError, RefreshedTokens};
@@ -28,9 +27,7 @@ impl RelyingParty {
             ("requested_token_type", ACCESS_TOKEN),
         ];
         let fields: Vec<_> = fields.into_iter().chain(target.fields()).collect();
-        let metadata = self.metadata().await?;
-        let at = (TOKEN_ENDPOINT, &metadata.token_endpoint);
-        let answer = self.post(&metadata, at, &fields, now).await?;
+        let answer = self.request_token(&fields, now).await?;
         grant::exchange_answer(&answer, &self.settings, now)
     }
 

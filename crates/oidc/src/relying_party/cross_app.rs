@@ -15,7 +15,6 @@ use serde_json::{Map, Value};
 
 use super::RelyingParty;
 use super::api_tokens::TOKEN_EXCHANGE;
-use crate::grants::access::TOKEN_ENDPOINT;
 use crate::grants::grant::{self, ID_JAG};
 use crate::settings::token_target::TokenTarget;
 use crate::tokens::claims::ClaimChecks;
@@ -79,9 +78,7 @@ impl RelyingParty {
             ("subject_token_type", ID_TOKEN),
         ];
         let fields: Vec<_> = fields.into_iter().chain(target.fields()).collect();
-        let metadata = self.metadata().await?;
-        let at = (TOKEN_ENDPOINT, &metadata.token_endpoint);
-        let answer = self.post(&metadata, at, &fields, now).await?;
+        let answer = self.request_token(&fields, now).await?;
         grant::assertion_answer(&answer, &self.settings)
     }
 
@@ -139,9 +136,7 @@ impl RelyingParty {
     /// The grant at an API's authorization server (section 4.4 of the draft).
     async fn redeem(&self, assertion: &str, now: u64) -> Result<RefreshedTokens, GrantError> {
         let fields = [("grant_type", JWT_BEARER), ("assertion", assertion)];
-        let metadata = self.metadata().await?;
-        let at = (TOKEN_ENDPOINT, &metadata.token_endpoint);
-        let answer = self.post(&metadata, at, &fields, now).await?;
+        let answer = self.request_token(&fields, now).await?;
         grant::refresh_answer(&answer, &self.settings, now)
     }
 }

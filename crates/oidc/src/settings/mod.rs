@@ -143,8 +143,8 @@ impl ProviderSettings {
             let unused = ["authorization_endpoint", "jwks_uri"];
             settings.endpoints = unused.map(|name| (name, own.clone())).to_vec();
         }
-        let configured = token_endpoint.map(|url| ("token_endpoint", url));
-        settings.endpoints.extend(configured);
+        let endpoints = &mut settings.endpoints;
+        endpoints.extend(token_endpoint.map(|url| ("token_endpoint", url)));
         settings
     }
 
