@@ -17,16 +17,13 @@ use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, Secret, split_list};
 use chassis::serve::{self, BindError, Limits, ListenerRole, MemoryShare, PerClientLimit, Stopping};
-use chassis::settings::toml_file::FileMistakes;
 use chassis::tls::{CertificateMetrics, ServerTls, TlsError, TlsFiles};
 use futures_util::future::OptionFuture;
 use oidc::BuildError;
 use prometheus::Registry;
 use session_proto::client::{ClientSettings, InvalidSettings, SessionClient};
 use session_proto::v1::{GetSessionRequest, get_session_request};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 use tonic::metadata::MetadataMap;
 
 use crate::app::App;
@@ -39,7 +36,7 @@ use crate::http::protect::slow_client::SEND_TIMEOUT;
 use crate::http::shared::Shared;
 use crate::providers::IdentityProviders;
 use crate::route_table::RouteTable;
-use crate::route_table::file::{self, RouteFileContext};
+use crate::route_table::file;
 use crate::routes;
 use crate::sessions::cookies::SessionCookies;
 use crate::sessions::device_binding::DeviceBindings;
@@ -221,7 +218,10 @@ pub fn build(
     }
     let routes = Reloading::new(settings.routes.clone());
     if let Some(path) = &settings.routes_file {
-        let following = follow_routes(routes.clone(), path.clone(), settings.around_routes.clone());
+        let around = settings.around_routes.clone();
+        let parse = move |text: &str| file::parse(text, &around);
+        let (routes, files) = (routes.clone(), RouteTable::address_files);
+        let following = routes.follow_all("EDGE_ROUTES", path.clone(), files, parse);
         tokio::spawn(following);
     }
     let pages = Pages::new(settings.look.clone()).embedded_in(&settings.frame_ancestors);
@@ -269,33 +269,6 @@ pub fn build(
     let app = App::new(settings, shared, bindings, records, routes, proxy, assertions);
     app.measure_streams(registry)?;
     Ok(app)
-}
-
-/// Reads the route table again when its file changes, or a file of addresses that it names. Never ends.
-async fn follow_routes(routes: Reloading<RouteTable>, path: PathBuf, around: RouteFileContext) {
-    loop {
-        let address_files = routes.load().address_files();
-        let other_files = Arc::new(Notify::new());
-        let report = Arc::clone(&other_files);
-        let (table, path_of_table, around) = (routes.clone(), path.clone(), around.clone());
-        let paths = [vec![path.clone()], address_files.clone()].concat();
-        let _watching = AbortOnDropHandle::new(files::watch(POLL_INTERVAL, paths, move |contents| {
-            let content = contents.first().map(Vec::as_slice).unwrap_or_default();
-            let text = std::str::from_utf8(content);
-            let text = text.map_err(|_| FileMistakes::of_file("the file is not UTF-8 text"));
-            let read = text.and_then(|text| file::parse(text, &around));
-            let outcome = read.map(|new| table.store(new));
-            let outcome = outcome
-                .as_ref()
-                .copied()
-                .map_err(|mistakes| mistakes as &dyn std::error::Error);
-            audit::reloaded("EDGE_ROUTES", Some(&path_of_table), outcome);
-            if table.load().address_files() != address_files {
-                report.notify_one();
-            }
-        }));
-        other_files.notified().await;
-    }
 }
 
 fn assertions(settings: &EdgeSettings) -> Option<Assertions> {

@@ -12,9 +12,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use aws_lc_rs::hmac;
+use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::audit;
-use crate::files;
+use crate::files::{self, POLL_INTERVAL};
 
 /// The HMAC key for comparisons. Comparing hashes does not reveal where two texts differ.
 const COMPARED: &[u8] = b"vestibule compared secrets v1";
@@ -103,19 +105,59 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         let path: PathBuf = path.to_owned();
         // The first read counts as a change, so a change between reading the settings and this call is not lost.
         files::watch(every, vec![path.clone()], move |contents| {
-            let content = contents.first().map(Vec::as_slice).unwrap_or_default();
-            let text = std::str::from_utf8(content).map_err(|_| NotText.into());
-            let read = text.and_then(|text| parse(text).map_err(Into::into));
-            let outcome = read.map(|new| value.store(new));
-            let outcome = outcome.as_ref().copied().map_err(|error| &**error);
-            audit::reloaded(setting, Some(&path), outcome);
+            value.read_again(setting, &path, contents, &mut parse);
         });
+    }
+
+    /// Like [`Self::follow`], for a file that names other files (`named`): also reads it again when one of these
+    /// changes. Never ends.
+    pub async fn follow_all<E, P>(
+        self,
+        setting: &'static str,
+        path: PathBuf,
+        named: fn(&T) -> Vec<PathBuf>,
+        parse: P,
+    ) where
+        E: Into<Box<dyn std::error::Error>>,
+        P: Fn(&str) -> Result<T, E> + Clone + Send + 'static,
+    {
+        loop {
+            let watched = named(&self.load());
+            let paths = [vec![path.clone()], watched.clone()].concat();
+            let renamed = Arc::new(Notify::new());
+            let (value, path, parse) = (self.clone(), path.clone(), parse.clone());
+            let on_rename = Arc::clone(&renamed);
+            let _watching = AbortOnDropHandle::new(files::watch(POLL_INTERVAL, paths, move |contents| {
+                value.read_again(setting, &path, contents, &parse);
+                if named(&value.load()) != watched {
+                    on_rename.notify_one();
+                }
+            }));
+            renamed.notified().await;
+        }
+    }
+
+    fn read_again<E>(
+        &self,
+        setting: &'static str,
+        path: &Path,
+        contents: &[Vec<u8>],
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) where
+        E: Into<Box<dyn std::error::Error>>,
+    {
+        let content = contents.first().map(Vec::as_slice).unwrap_or_default();
+        let text = std::str::from_utf8(content).map_err(|_| NotText.into());
+        let read = text.and_then(|text| parse(text).map_err(Into::into));
+        let outcome = read.map(|new| self.store(new));
+        let outcome = outcome.as_ref().copied().map_err(|error| &**error);
+        audit::reloaded(setting, Some(path), outcome);
     }
 }
 
 /// The file is not text.
 #[derive(Debug, thiserror::Error)]
-#[error("the file is not UTF-8")]
+#[error("the file is not UTF-8 text")]
 struct NotText;
 
 /// Parses a list of secrets: separated by commas or line ends, trimmed, without empty members.

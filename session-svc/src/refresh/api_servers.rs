@@ -5,12 +5,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use chassis::audit;
-use chassis::files::{self, POLL_INTERVAL};
 use chassis::secret::Reloading;
 use chassis::settings::toml_file::FileMistakes;
 use oidc::{RelyingParty, TokenTarget};
-use tokio::sync::Notify;
 
 use crate::session::ApiTarget;
 
@@ -87,33 +84,9 @@ impl ApiServers {
     /// Reads the file again when it changes, or a file that it names. Needs a tokio runtime, and ends with it.
     pub(crate) fn follow<P>(&self, path: PathBuf, parse: P)
     where
-        P: Fn(&str) -> Result<ServerList, FileMistakes> + Send + Sync + 'static,
+        P: Fn(&str) -> Result<ServerList, FileMistakes> + Clone + Send + 'static,
     {
-        let (servers, parse) = (self.0.clone(), Arc::new(parse));
-        tokio::spawn(async move {
-            loop {
-                let renamed = Arc::new(Notify::new());
-                let watched = servers.load().files.clone();
-                let paths = [vec![path.clone()], watched.clone()].concat();
-                let (servers, parse, path) = (servers.clone(), Arc::clone(&parse), path.clone());
-                let on_rename = Arc::clone(&renamed);
-                let watcher = files::watch(POLL_INTERVAL, paths, move |contents| {
-                    let text = contents.first().map(|bytes| String::from_utf8_lossy(bytes));
-                    let outcome = parse(&text.unwrap_or_default()).map(|list| {
-                        if list.files != watched {
-                            on_rename.notify_one();
-                        }
-                        servers.store(list);
-                    });
-                    let outcome = outcome
-                        .as_ref()
-                        .copied()
-                        .map_err(|error| error as &dyn std::error::Error);
-                    audit::reloaded(SETTING, Some(&path), outcome);
-                });
-                renamed.notified().await;
-                watcher.abort();
-            }
-        });
+        let named = |list: &ServerList| list.files.clone();
+        tokio::spawn(self.0.clone().follow_all(SETTING, path, named, parse));
     }
 }
