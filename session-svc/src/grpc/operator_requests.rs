@@ -30,10 +30,8 @@ pub(super) fn note_operator(call: &Call, given: Option<&v1::Operator>) -> Read<(
         return wrong("operator", "is required");
     };
     if given.purpose.trim().is_empty() || !is_text(&given.purpose, MAX_TEXT_BYTES) {
-        return wrong(
-            "operator.purpose",
-            "has to be 1 to 500 bytes without control characters",
-        );
+        let problem = "has to be 1 to 500 bytes without control characters";
+        return wrong("operator.purpose", problem);
     }
     if !given.issuer.is_empty() {
         arguments::issuer(&given.issuer)?;
@@ -56,14 +54,11 @@ pub(super) fn filter(call: &Call, given: Option<&v1::SessionFilter>) -> Read<Ses
     let Some(given) = given else {
         return wrong("filter", "is required");
     };
+    let name = |field, text: &String| arguments::required_name(field, text).map(str::to_owned);
     let by = match &given.by {
         Some(By::Handle(handle)) => FilterBy::Handle(arguments::handle("filter.handle", handle)?),
-        Some(By::Subject(subject)) => {
-            FilterBy::Subject(arguments::required_name("filter.subject", subject)?.to_owned())
-        }
-        Some(By::ProviderSid(sid)) => {
-            FilterBy::ProviderSid(arguments::required_name("filter.provider_sid", sid)?.to_owned())
-        }
+        Some(By::Subject(subject)) => FilterBy::Subject(name("filter.subject", subject)?),
+        Some(By::ProviderSid(sid)) => FilterBy::ProviderSid(name("filter.provider_sid", sid)?),
         Some(By::Email(email)) => FilterBy::Email(comparable_email(value("filter.email", email)?)),
         Some(By::Name(name)) => FilterBy::Name(FilterBy::comparable_name(value("filter.name", name)?)),
         Some(By::Address(text)) => match FilterBy::network(text) {
@@ -98,10 +93,8 @@ pub(super) fn claims(names: &[String]) -> Read<&[String]> {
     if names.len() <= MAX_CLAIMS && names.iter().all(is_name) {
         return Ok(names);
     }
-    wrong(
-        "claims",
-        "are more than 50, or one is no name of at most 256 bytes",
-    )
+    let problem = "are more than 50, or one is no name of at most 256 bytes";
+    wrong("claims", problem)
 }
 
 /// What a person reads at the next sign-in; `None` for nothing.
@@ -112,10 +105,8 @@ pub(super) fn message(text: &str) -> Read<Option<String>> {
     if is_text(text, MAX_TEXT_BYTES) {
         return Ok(Some(text.to_owned()));
     }
-    wrong(
-        "message_to_person",
-        "is longer than 500 bytes or holds control characters",
-    )
+    let problem = "is longer than 500 bytes or holds control characters";
+    wrong("message_to_person", problem)
 }
 
 fn value<'a>(field: &'static str, text: &'a str) -> Read<&'a str> {

@@ -7,66 +7,18 @@
 use session_proto::timestamp::from_ms;
 use session_proto::v1;
 use session_proto::v1::list_providers_response::Provider;
-use session_proto::v1::operator_session_service_server::OperatorSessionService;
-use tonic::{Request, Response, Status};
 
 use super::api::Api;
 use super::call::Call;
-use super::call_context::conclude;
 use super::operator_requests::{claims, filter, message, note_operator};
 use super::{arguments, resource, watching};
-use crate::callers::Rpc;
 use crate::session::Cause;
 use crate::sessions::{FoundEnding, SessionsError};
 
-#[tonic::async_trait]
-impl OperatorSessionService for Api {
-    type WatchActivityStream = watching::ActivityStream;
-
-    async fn list_providers(
-        &self,
-        request: Request<v1::ListProvidersRequest>,
-    ) -> Result<Response<v1::ListProvidersResponse>, Status> {
-        let (call, _) = Call::with_message(request);
-        conclude(Rpc::ListProviders, &call, list_providers(self)).map(Response::new)
-    }
-
-    async fn search_sessions(
-        &self,
-        request: Request<v1::SearchSessionsRequest>,
-    ) -> Result<Response<v1::SearchSessionsResponse>, Status> {
-        let (call, request) = Call::with_message(request);
-        let outcome = search_sessions(self, &call, request).await;
-        conclude(Rpc::SearchSessions, &call, outcome).map(Response::new)
-    }
-
-    async fn end_found_sessions(
-        &self,
-        request: Request<v1::EndFoundSessionsRequest>,
-    ) -> Result<Response<v1::EndFoundSessionsResponse>, Status> {
-        let (call, request) = Call::with_message(request);
-        let (api, its) = (self.clone(), call.clone());
-        let work = Box::pin(async move { end_found_sessions(&api, &its, request).await });
-        self.calls.complete(Rpc::EndFoundSessions, &call, work).await
-    }
-
-    async fn list_endings(
-        &self,
-        request: Request<v1::ListEndingsRequest>,
-    ) -> Result<Response<v1::ListEndingsResponse>, Status> {
-        let (call, request) = Call::with_message(request);
-        let outcome = list_endings(self, &call, request).await;
-        conclude(Rpc::ListEndings, &call, outcome).map(Response::new)
-    }
-
-    async fn watch_activity(
-        &self,
-        request: Request<v1::WatchActivityRequest>,
-    ) -> Result<Response<Self::WatchActivityStream>, Status> {
-        let (call, request) = Call::with_message(request);
-        let outcome = watch_activity(self, &call, request).await;
-        conclude(Rpc::WatchActivity, &call, outcome).map(Response::new)
-    }
+/// Notes the operator of a call. Fails if the service is not open.
+fn begin(api: &Api, call: &Call, operator: Option<&v1::Operator>) -> Result<(), SessionsError> {
+    check_open(api)?;
+    note_operator(call, operator)
 }
 
 /// Fails if neither the list of callers nor the setting opens the service.
@@ -75,7 +27,11 @@ fn check_open(api: &Api) -> Result<(), SessionsError> {
     is_open.then_some(()).ok_or(SessionsError::OperatorsOff)
 }
 
-fn list_providers(api: &Api) -> Result<v1::ListProvidersResponse, SessionsError> {
+pub(super) async fn list_providers(
+    api: &Api,
+    _call: &Call,
+    _request: v1::ListProvidersRequest,
+) -> Result<v1::ListProvidersResponse, SessionsError> {
     check_open(api)?;
     let provider = |issuer| Provider {
         issuer,
@@ -85,13 +41,12 @@ fn list_providers(api: &Api) -> Result<v1::ListProvidersResponse, SessionsError>
     Ok(v1::ListProvidersResponse { providers })
 }
 
-async fn search_sessions(
+pub(super) async fn search_sessions(
     api: &Api,
     call: &Call,
     request: v1::SearchSessionsRequest,
 ) -> Result<v1::SearchSessionsResponse, SessionsError> {
-    check_open(api)?;
-    note_operator(call, request.operator.as_ref())?;
+    begin(api, call, request.operator.as_ref())?;
     let filter = filter(call, request.filter.as_ref())?;
     let claims = claims(&request.claims)?;
     let size = arguments::page_size(request.page_size)?;
@@ -109,13 +64,12 @@ async fn search_sessions(
     })
 }
 
-async fn end_found_sessions(
+pub(super) async fn end_found_sessions(
     api: &Api,
     call: &Call,
     request: v1::EndFoundSessionsRequest,
 ) -> Result<v1::EndFoundSessionsResponse, SessionsError> {
-    check_open(api)?;
-    note_operator(call, request.operator.as_ref())?;
+    begin(api, call, request.operator.as_ref())?;
     let order = FoundEnding {
         filter: filter(call, request.filter.as_ref())?,
         except: match request.except_handle.as_str() {
@@ -134,13 +88,12 @@ async fn end_found_sessions(
     })
 }
 
-async fn list_endings(
+pub(super) async fn list_endings(
     api: &Api,
     call: &Call,
     request: v1::ListEndingsRequest,
 ) -> Result<v1::ListEndingsResponse, SessionsError> {
-    check_open(api)?;
-    note_operator(call, request.operator.as_ref())?;
+    begin(api, call, request.operator.as_ref())?;
     let issuer = arguments::issuer(&request.issuer)?;
     let subject = arguments::required_name("subject", &request.subject)?;
     call.is_about_person(issuer, subject);
@@ -151,13 +104,12 @@ async fn list_endings(
     Ok(v1::ListEndingsResponse { endings })
 }
 
-async fn watch_activity(
+pub(super) async fn watch_activity(
     api: &Api,
     call: &Call,
     request: v1::WatchActivityRequest,
 ) -> Result<watching::ActivityStream, SessionsError> {
-    check_open(api)?;
-    note_operator(call, request.operator.as_ref())?;
+    begin(api, call, request.operator.as_ref())?;
     let issuer = arguments::issuer(&request.issuer)?;
     let _ = call.notes.filter.set(("everyone", String::new()));
     watching::activity(api, call, issuer).await

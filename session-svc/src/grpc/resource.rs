@@ -85,10 +85,9 @@ pub(super) fn found(
     lifetime: &Lifetime,
 ) -> v1::Session {
     let full = listed(found, issuer, "", lifetime);
-    let is_named = |name: &String| name == SUBJECT || claims.contains(name);
     let user = found.session().map(|session| {
         let mut members = session.user.members().unwrap_or_default();
-        members.retain(|name, _| is_named(name));
+        members.retain(|name, _| name == SUBJECT || claims.contains(name));
         Claims::of_members(members).unwrap_or_default()
     });
     v1::Session {
