@@ -55,11 +55,6 @@ impl FilterBy {
     pub(crate) fn comparable_name(text: &str) -> String {
         text.trim().to_lowercase()
     }
-
-    /// Whether only the list of all sessions finds these.
-    pub(crate) fn needs_provider_list(&self) -> bool {
-        matches!(self, Self::Address(_) | Self::Name(_) | Self::Everyone)
-    }
 }
 
 impl SessionFilter {

@@ -51,13 +51,12 @@ impl EndingNote {
         let origin = Origin::current();
         let operator = origin.and_then(|origin| origin.operator);
         let operator = operator.filter(|_| cause == Cause::Operator).unwrap_or_default();
+        let name = format!("{} {}", operator.issuer, operator.subject);
         Self {
             handle: session.handle.as_bytes().to_vec(),
             at_ms,
             cause: cause as u32,
-            operator: format!("{} {}", operator.issuer, operator.subject)
-                .trim()
-                .to_owned(),
+            operator: name.trim().to_owned(),
             purpose: operator.purpose.clone(),
             last_seen_on: session.last_seen_on.clone(),
         }
@@ -103,7 +102,7 @@ impl SessionStore {
         issuer: &str,
         subject: &str,
     ) -> Result<Vec<EndingNote>, SessionsError> {
-        let (list, mut after) = (endings_list(issuer, subject), None);
+        let (vault, list, mut after) = (self.vault(), endings_list(issuer, subject), None);
         let mut endings = Vec::new();
         for _ in 0..MAX_READS {
             let rest = ENDINGS_MAX - endings.len();
@@ -112,10 +111,7 @@ impl SessionStore {
             let loaded = self.store().load_many(&names).await?.into_iter();
             let notes = loaded.filter_map(|loaded| {
                 let record = loaded.ok()??;
-                let note = self
-                    .vault()
-                    .open_note(ENDING, record.name, &record.payload)
-                    .ok()?;
+                let note = vault.open_note(ENDING, record.name, &record.payload).ok()?;
                 EndingNote::decode(note.as_slice()).ok()
             });
             endings.extend(notes);

@@ -8,7 +8,7 @@
 use super::SessionStore;
 use super::sealed_notes::MARK;
 use crate::error::SessionsError;
-use crate::session::{Name, OperatorNotice, index};
+use crate::session::{Name, OperatorNotice, Session, index};
 use crate::store::Record;
 
 /// How long a notice waits for the user's next sign-in: 30 days.
@@ -17,14 +17,11 @@ const NOTICE_KEPT_MS: u64 = 30 * 86_400_000;
 /// The lifetime of the record that replaces a notice after the user was informed.
 const CONFIRMED_KEPT_MS: u64 = 1_000;
 
-/// What a notice is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NoticeKind {
-    /// A client used a copy of a session's cookie, so the session ended. Its text is the subject.
-    Theft,
-    /// An operator ended sessions, and wrote the text.
-    Operator,
-}
+/// A client used a copy of a session's cookie, so the session ended. The notice's text is the subject.
+const THEFT: &[u8] = b"theft";
+
+/// An operator ended sessions, and wrote the text of the notice.
+const OPERATOR: &[u8] = b"operator notice";
 
 /// The notices that a user has not read yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,20 +35,21 @@ pub(crate) struct PendingNotices {
 impl SessionStore {
     /// Leaves the notice of a theft.
     pub(crate) async fn note_theft(&self, issuer: &str, subject: &str) -> Result<(), SessionsError> {
-        let at_ms = self.now_ms();
-        self.leave_notice(NoticeKind::Theft, issuer, subject, at_ms, subject)
-            .await
+        let name = notice_name(THEFT, issuer, subject);
+        self.write_notice(name, self.now_ms(), subject).await
     }
 
-    /// Leaves what an operator wrote.
-    pub(crate) async fn leave_operator_notice(
-        &self,
-        issuer: &str,
-        subject: &str,
-        notice: &OperatorNotice,
-    ) -> Result<(), SessionsError> {
-        self.leave_notice(NoticeKind::Operator, issuer, subject, notice.at_ms, &notice.text)
-            .await
+    /// Leaves what an operator wrote for the user of a session. If the store fails, a background retry writes it.
+    pub(crate) async fn leave_operator_notice(&self, session: &Session, text: &str) {
+        let name = notice_name(OPERATOR, &session.issuer, &session.subject);
+        let at_ms = self.now_ms();
+        if self.write_notice(name, at_ms, text).await.is_err() {
+            let context = (self.clone(), text.to_owned());
+            let write = move |(session_store, text): (Self, String)| async move {
+                session_store.write_notice(name, at_ms, &text).await
+            };
+            self.retry_later("the notice of an operator", context, write);
+        }
     }
 
     /// The notices that the user has not read yet. One round trip.
@@ -60,7 +58,7 @@ impl SessionStore {
         issuer: &str,
         subject: &str,
     ) -> Result<PendingNotices, SessionsError> {
-        let names = [NoticeKind::Theft, NoticeKind::Operator].map(|kind| notice_name(kind, issuer, subject));
+        let names = [THEFT, OPERATOR].map(|kind| notice_name(kind, issuer, subject));
         let mut loaded = self.store().load_many(&names).await?.into_iter();
         let mut next = || {
             let record = loaded.next().transpose()?.flatten();
@@ -81,10 +79,7 @@ impl SessionStore {
         read: &PendingNotices,
     ) -> Result<(), SessionsError> {
         let operator_at_ms = read.operator.as_ref().map(|notice| notice.at_ms);
-        for (kind, at_ms) in [
-            (NoticeKind::Theft, read.theft_at_ms),
-            (NoticeKind::Operator, operator_at_ms),
-        ] {
+        for (kind, at_ms) in [(THEFT, read.theft_at_ms), (OPERATOR, operator_at_ms)] {
             let Some(at_ms) = at_ms else { continue };
             let (name, confirmed) = (notice_name(kind, issuer, subject), at_ms.to_be_bytes());
             let merge = |there: &Record| {
@@ -97,15 +92,7 @@ impl SessionStore {
         Ok(())
     }
 
-    async fn leave_notice(
-        &self,
-        kind: NoticeKind,
-        issuer: &str,
-        subject: &str,
-        at_ms: u64,
-        text: &str,
-    ) -> Result<(), SessionsError> {
-        let name = notice_name(kind, issuer, subject);
+    async fn write_notice(&self, name: Name, at_ms: u64, text: &str) -> Result<(), SessionsError> {
         let note = [&at_ms.to_be_bytes()[..], text.as_bytes()].concat();
         let merge = |there: &Record| {
             let is_later = self.open_notice(there).is_none_or(|(known, _)| known <= at_ms);
@@ -125,11 +112,7 @@ impl SessionStore {
     }
 }
 
-fn notice_name(kind: NoticeKind, issuer: &str, subject: &str) -> Name {
-    let prefix: &[u8] = match kind {
-        NoticeKind::Theft => b"theft",
-        NoticeKind::Operator => b"operator notice",
-    };
+fn notice_name(kind: &[u8], issuer: &str, subject: &str) -> Name {
     let person = index::by_subject(issuer, subject);
-    index::hashed(&[prefix, person.digits().as_bytes()])
+    index::hashed(&[kind, person.digits().as_bytes()])
 }

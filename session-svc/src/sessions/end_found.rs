@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::end::{EndAll, EndingTime, OfflineTokens};
 use super::permits::permit;
 use super::{Sessions, SessionsError};
-use crate::session::{Cause, FilterBy, Handle, OperatorNotice, SessionFilter};
+use crate::session::{Cause, FilterBy, Handle, SessionFilter};
 use crate::session_store::{ListedSession, Removal};
 use crate::store::StoreError;
 
@@ -80,12 +80,11 @@ impl Sessions {
         if filter.created_after_ms > 0 {
             return Ok(None);
         }
-        let (mut subject, mut provider_sid) = (None, None);
-        match &filter.by {
-            FilterBy::Subject(text) => subject = Some(text.clone()),
-            FilterBy::ProviderSid(text) => provider_sid = Some(text.clone()),
-            _ => {}
-        }
+        let (subject, provider_sid) = match &filter.by {
+            FilterBy::Subject(subject) => (Some(subject.clone()), None),
+            FilterBy::ProviderSid(sid) => (None, Some(sid.clone())),
+            _ => (None, None),
+        };
         let all = EndAll {
             issuer: filter.issuer.clone(),
             subject,
@@ -111,9 +110,12 @@ impl Sessions {
     }
 
     /// Ends these sessions at the same time, each to its end, and confirms it.
-    async fn end_part(&self, order: &FoundEnding, part: Vec<ListedSession>) -> Result<u32, SessionsError> {
-        let part = part.into_iter();
-        let part: Vec<ListedSession> = part.filter(|one| Some(one.handle()) != order.except).collect();
+    async fn end_part(
+        &self,
+        order: &FoundEnding,
+        mut part: Vec<ListedSession>,
+    ) -> Result<u32, SessionsError> {
+        part.retain(|one| Some(one.handle()) != order.except);
         let ended = join_all(part.iter().map(|one| self.end_one(order, one))).await;
         let ended: Vec<Removal> = ended.into_iter().collect::<Result<_, _>>()?;
         let handles: Vec<Handle> = part.iter().map(ListedSession::handle).collect();
@@ -126,23 +128,8 @@ impl Sessions {
 
     async fn end_one(&self, order: &FoundEnding, one: &ListedSession) -> Result<Removal, SessionsError> {
         if let (Some(text), Some(session)) = (&order.message, one.session()) {
-            let at_ms = self.now_ms();
-            let text = text.clone();
-            let notice = OperatorNotice { at_ms, text };
-            let (issuer, subject) = (session.issuer.clone(), session.subject.clone());
-            let store = &self.session_store;
             // Before the ending: the person may sign in right after it.
-            let left = store.leave_operator_notice(&issuer, &subject, &notice).await;
-            if left.is_err() {
-                let context = (store.clone(), issuer, subject, notice);
-                store.retry_later(
-                    "the notice of an operator",
-                    context,
-                    |(store, issuer, subject, notice)| async move {
-                        store.leave_operator_notice(&issuer, &subject, &notice).await
-                    },
-                );
-            }
+            self.session_store.leave_operator_notice(session, text).await;
         }
         self.end_seen(one, None, Cause::Operator, OfflineTokens::Revoke)
             .await

@@ -115,10 +115,9 @@ impl Sessions {
         page_token: &str,
     ) -> Result<FoundPage, SessionsError> {
         self.check_filter(filter)?;
-        let after = if page_token.is_empty() {
-            None
-        } else {
-            Some(self.read_token(filter.name(), page_token)?)
+        let after = match page_token {
+            "" => None,
+            token => Some(self.read_token(filter.name(), token)?),
         };
         let permit = permit(&self.searches).await?;
         let until = Instant::now() + SEARCH_TIME;
@@ -173,9 +172,10 @@ impl Sessions {
 
     /// Fails if this service keeps no list for the filter.
     pub(super) fn check_filter(&self, filter: &SessionFilter) -> Result<(), SessionsError> {
-        let has_list = match &filter.by {
-            FilterBy::Email(_) => self.session_store.finds_by_email,
-            by => !by.needs_provider_list() || self.session_store.is_searchable,
+        let has_list = match filter.index_key() {
+            Some(IndexKey::Email(..)) => self.session_store.finds_by_email,
+            Some(IndexKey::Provider(_)) => self.session_store.is_searchable,
+            _ => true,
         };
         has_list.then_some(()).ok_or(SEARCH_OFF)
     }
@@ -221,12 +221,8 @@ impl Sessions {
                 session.is_valid(self.lifetime(), self.now_ms()) && filter.is_met_by(session)
             }
             // Its claims and addresses are unknown. A handle proves no issuer: the lists of the record do.
-            ListedSession::Unreadable {
-                created_at_ms,
-                indexes,
-                ..
-            } => {
-                filter.has_time(*created_at_ms)
+            ListedSession::Unreadable { indexes, .. } => {
+                filter.has_time(one.created_at_ms())
                     && match &filter.by {
                         FilterBy::Address(_) | FilterBy::Name(_) => false,
                         FilterBy::Handle(_) => indexes.contains(&index::by_issuer(&filter.issuer)),
