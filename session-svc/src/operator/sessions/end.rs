@@ -6,14 +6,16 @@ use std::io::{IsTerminal as _, Write as _};
 
 use chassis::settings::Reader;
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
+use clap::{ArgGroup, ArgMatches, Command};
 use serde_json::json;
 use session_proto::client::SessionClient;
 use session_proto::v1::{Cause, EndSessionRequest, EndSessionsRequest, end_session_request::By};
 
 use super::super::failure::{CommandFailure, Exit};
 use super::super::service::ServiceAddress;
-use super::{CommandOutput, argument, check_issuer, issuer, issuer_argument, subject_argument, text};
+use super::{
+    CommandOutput, argument, check_issuer, issuer, issuer_argument, subject_argument, text, yes_argument,
+};
 
 pub(super) struct EndCommand {
     /// Empty to end all sessions that `all` names.
@@ -23,17 +25,12 @@ pub(super) struct EndCommand {
 }
 
 pub(super) fn command() -> Command {
+    let which = ArgGroup::new("which").args(["handle", "subject", "provider-sid"]);
+    let of_several = ["subject", "issuer", "provider-sid", "except-handle"];
     Command::new("end")
         .about("Ends one session, or all sessions of a user or of a provider session")
         .override_usage("session-svc sessions end [OPTIONS] <--handle|--subject|--provider-sid>")
-        .arg(
-            argument("handle", "HANDLE", "Ends the session with this handle").conflicts_with_all([
-                "subject",
-                "issuer",
-                "provider-sid",
-                "except-handle",
-            ]),
-        )
+        .arg(argument("handle", "HANDLE", "Ends the session with this handle").conflicts_with_all(of_several))
         .arg(subject_argument())
         .arg(issuer_argument())
         .arg(argument(
@@ -47,19 +44,8 @@ pub(super) fn command() -> Command {
                 .value_parser(PossibleValuesParser::new(causes().map(|(name, _)| name)))
                 .default_value("operator"),
         )
-        .arg(
-            Arg::new("yes")
-                .long("yes")
-                .short('y')
-                .action(ArgAction::SetTrue)
-                .help("Ends all without a confirmation"),
-        )
-        .group(
-            ArgGroup::new("which")
-                .args(["handle", "subject", "provider-sid"])
-                .required(true)
-                .multiple(true),
-        )
+        .arg(yes_argument("Ends all without a confirmation"))
+        .group(which.required(true).multiple(true))
 }
 
 impl EndCommand {

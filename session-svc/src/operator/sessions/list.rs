@@ -63,15 +63,7 @@ impl ListCommand {
         address: &ServiceAddress,
     ) -> Result<CommandOutput, CommandFailure> {
         check_issuer(&self.issuer)?;
-        let (sessions, complete) = self
-            .fetch(client)
-            .await
-            .map_err(|error| address.failure(&error))?;
-        Ok(output(&sessions, complete))
-    }
-
-    async fn fetch(&self, client: &SessionClient) -> Result<(Vec<Session>, bool), SessionError> {
-        fetch(self.limit, async |page_token| {
+        let page = async |page_token| {
             let request = ListSessionsRequest {
                 issuer: self.issuer.clone(),
                 subject: self.subject.clone(),
@@ -80,8 +72,10 @@ impl ListCommand {
             };
             let page = client.list_sessions(request).await?;
             Ok((page.sessions, page.next_page_token))
-        })
-        .await
+        };
+        let found = fetch(self.limit, page).await;
+        let (sessions, complete) = found.map_err(|error| address.failure(&error))?;
+        Ok(output(&sessions, complete))
     }
 }
 

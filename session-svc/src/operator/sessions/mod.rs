@@ -39,10 +39,7 @@ enum SessionsCommand {
 
 impl Tool for SessionsTool {
     fn command(&self) -> Command {
-        let json = Arg::new(tool::JSON)
-            .long(tool::JSON)
-            .action(ArgAction::SetTrue)
-            .help("Prints one JSON document");
+        let json = switch(tool::JSON, "Prints one JSON document");
         Command::new("sessions")
             .about("Lists, finds and ends sessions of a running service")
             .subcommand_required(true)
@@ -104,9 +101,18 @@ fn argument(id: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(id).long(id).value_name(value).help(help)
 }
 
+fn switch(id: &'static str, help: &'static str) -> Arg {
+    Arg::new(id).long(id).action(ArgAction::SetTrue).help(help)
+}
+
+fn yes_argument(help: &'static str) -> Arg {
+    switch("yes", help).short('y')
+}
+
+const SUBJECT_HELP: &str = "The user, as the provider identifies them (`sub`)";
+
 fn subject_argument() -> Arg {
-    let help = "The user, as the provider identifies them (`sub`)";
-    argument("subject", "SUBJECT", help)
+    argument("subject", "SUBJECT", SUBJECT_HELP)
 }
 
 fn issuer_argument() -> Arg {

@@ -4,7 +4,7 @@
 //! session or everyone: after a search by another filter, the tool ends each session that it found.
 
 use chassis::settings::Reader;
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
+use clap::{ArgGroup, ArgMatches, Command, value_parser};
 use prost_types::Timestamp;
 use session_proto::client::{SessionClient, SessionError};
 use session_proto::v1::session_filter::By;
@@ -13,18 +13,26 @@ use session_proto::v1::{EndFoundSessionsRequest, Operator, SearchSessionsRequest
 use super::super::failure::CommandFailure;
 use super::super::service::ServiceAddress;
 use super::list::{self, PAGE};
-use super::{CommandOutput, argument, check_issuer, end, issuer, issuer_argument, subject_argument, text};
+use super::{
+    CommandOutput, SUBJECT_HELP, argument, check_issuer, end, issuer, issuer_argument, switch, text,
+    yes_argument,
+};
 
-/// The flags that say which sessions.
-const FILTERS: [&str; 7] = [
-    "email",
-    "name",
-    "subject",
-    "handle",
-    "address",
-    "provider-sid",
-    "everyone",
-];
+/// Defines the flags that say which sessions: name, value, filter and meaning.
+macro_rules! filters {
+    ($($id:literal $value:literal $by:ident $help:expr;)*) => {
+        const FILTERS: &[(&str, &str, fn(String) -> By, &str)] = &[$(($id, $value, By::$by, $help)),*];
+    };
+}
+
+filters! {
+    "email" "ADDRESS" Email "Finds sessions with this verified e-mail address";
+    "name" "NAME" Name "Finds sessions of users with this whole name";
+    "subject" "SUBJECT" Subject SUBJECT_HELP;
+    "handle" "HANDLE" Handle "Finds the session with this handle";
+    "address" "IP" Address "Finds sessions from this address or network (CIDR)";
+    "provider-sid" "SID" ProviderSid "Finds the sessions of this provider session (`sid`)";
+}
 
 pub(super) struct SearchCommand {
     operator: Operator,
@@ -36,70 +44,32 @@ pub(super) struct SearchCommand {
 }
 
 pub(super) fn command() -> Command {
-    let switch =
-        |id: &'static str, help: &'static str| Arg::new(id).long(id).action(ArgAction::SetTrue).help(help);
-    let time = |id: &'static str, help: &'static str| {
-        argument(id, "TIME", help).value_parser(value_parser!(Timestamp))
-    };
+    let filters = FILTERS.iter();
+    let filters = filters.map(|(id, value, _, help)| argument(id, value, help));
+    let names = FILTERS.iter().map(|(id, ..)| *id).chain(["everyone"]);
+    let time = |id, help| argument(id, "TIME", help).value_parser(value_parser!(Timestamp));
+    let later = "Only sessions that began then or later (RFC 3339)";
+    let before = "Only sessions that began before (RFC 3339)";
     Command::new("search")
         .about("Finds sessions of all people of a provider, or ends them")
         .override_usage("session-svc sessions search [OPTIONS] --purpose <TEXT> <FILTER>")
-        .arg(argument(
-            "email",
-            "ADDRESS",
-            "Finds sessions with this verified e-mail address",
-        ))
-        .arg(argument(
-            "name",
-            "NAME",
-            "Finds sessions of users with this whole name",
-        ))
-        .arg(subject_argument())
-        .arg(argument("handle", "HANDLE", "Finds the session with this handle"))
-        .arg(argument(
-            "address",
-            "IP",
-            "Finds sessions from this address or network (CIDR)",
-        ))
-        .arg(argument(
-            "provider-sid",
-            "SID",
-            "Finds the sessions of this provider session (`sid`)",
-        ))
+        .args(filters)
         .arg(switch("everyone", "Finds all sessions of the provider"))
         .arg(issuer_argument())
-        .arg(time(
-            "created-after",
-            "Only sessions that began then or later (RFC 3339)",
-        ))
-        .arg(time(
-            "created-before",
-            "Only sessions that began before (RFC 3339)",
-        ))
+        .arg(time("created-after", later))
+        .arg(time("created-before", before))
         .arg(list::limit_argument())
         .arg(argument("purpose", "TEXT", "Why you search, for the audit log").required(true))
         .arg(switch("end", "Ends the sessions"))
         .arg(argument("message", "TEXT", "What the users read at their next sign-in").requires("end"))
-        .arg(
-            switch("yes", "Ends them without a confirmation")
-                .short('y')
-                .requires("end"),
-        )
-        .group(ArgGroup::new("filter").args(FILTERS).required(true))
+        .arg(yes_argument("Ends them without a confirmation").requires("end"))
+        .group(ArgGroup::new("filter").args(names).required(true))
 }
 
 impl SearchCommand {
     pub(super) fn read(given: &ArgMatches, reader: &mut Reader<'_>) -> Self {
-        let of = |id: &str| given.get_one::<String>(id).cloned();
-        let by = [
-            of("email").map(By::Email),
-            of("name").map(By::Name),
-            of("subject").map(By::Subject),
-            of("handle").map(By::Handle),
-            of("address").map(By::Address),
-            of("provider-sid").map(By::ProviderSid),
-        ];
-        let by = by.into_iter().flatten().next();
+        let mut filters = FILTERS.iter();
+        let by = filters.find_map(|(id, _, by, _)| given.get_one::<String>(id).cloned().map(by));
         Self {
             operator: Operator {
                 purpose: text(given, "purpose"),
