@@ -250,11 +250,9 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     let transit = transit::read(reader, &keys);
     kept::check_files(reader, &store);
     let store_file = reader.secret_file("SESSION_STORE");
-    let api_servers = api_servers::read(reader, &providers);
-    let proxy = providers
-        .settings()
-        .next()
-        .and_then(|settings| settings.credentials.proxy.clone());
+    let first = providers.settings().next();
+    let proxy = first.and_then(|settings| settings.credentials.proxy.clone());
+    let api_servers = api_servers::read(reader, &providers, proxy.clone());
     let mut signals = signals::read(reader).unwrap_or_default();
     if let Some(file) = &mut signals.transmitters {
         signals::fit_to_providers(reader, file, proxy.as_ref(), &providers);

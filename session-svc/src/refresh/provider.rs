@@ -25,7 +25,8 @@ const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(5);
 pub trait RefreshProvider: Send + Sync + 'static {
     /// Its issuer identifier, if it is known.
     fn issuer(&self) -> Option<&str> {
-        None
+        let party = self.relying_party()?;
+        Some(&party.settings().issuer)
     }
 
     /// How long a caller waits for new tokens at most, everything included. The exchange may take longer.
@@ -73,10 +74,6 @@ pub trait RefreshProvider: Send + Sync + 'static {
 
 #[async_trait]
 impl RefreshProvider for RelyingParty {
-    fn issuer(&self) -> Option<&str> {
-        Some(&self.settings().issuer)
-    }
-
     fn wait_limit(&self) -> Duration {
         self.settings().http_timeout
     }
@@ -183,10 +180,8 @@ impl RefreshProviders {
     /// The provider of this issuer; `None` if it is not configured any more.
     pub(super) fn of(&self, issuer: &str) -> Option<&Arc<dyn RefreshProvider>> {
         let is_of = |party: &RelyingParty| party.settings().is_issuer(issuer);
-        let found = self
-            .listed
-            .iter()
-            .find(|(party, _)| party.as_ref().is_none_or(is_of));
+        let mut listed = self.listed.iter();
+        let found = listed.find(|(party, _)| party.as_ref().is_none_or(is_of));
         found.map(|(_, provider)| provider)
     }
 }

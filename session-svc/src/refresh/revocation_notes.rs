@@ -220,11 +220,8 @@ impl Refresher {
             return Ok(());
         }
         let issuers = || note.tokens.iter().map(|token| note.issuer_of(token));
-        let is_paused = |issuer| {
-            pauses
-                .get(issuer)
-                .is_some_and(|(until, _)| Instant::now() < *until)
-        };
+        let now = Instant::now();
+        let is_paused = |issuer| matches!(pauses.get(issuer), Some((until, _)) if now < *until);
         if issuers().any(is_paused) {
             return Ok(());
         }

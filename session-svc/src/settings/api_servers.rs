@@ -53,33 +53,27 @@ pub struct ApiServersFile {
 impl ApiServersFile {
     /// The servers of the file, which follow its changes. Needs a tokio runtime.
     pub(crate) fn follow(self) -> ApiServers {
-        let Self {
-            path,
-            context,
-            servers,
-        } = self;
-        servers.follow(path, move |text| parse(text, &context));
-        servers
+        self.servers
+            .follow(self.path, move |text| parse(text, &self.context));
+        self.servers
     }
 }
 
 /// Reads the file of the setting. Its mistakes are mistakes of the setting.
-pub(super) fn read(reader: &mut Reader<'_>, providers: &ConfiguredProviders) -> Option<ApiServersFile> {
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    providers: &ConfiguredProviders,
+    proxy: Option<ForwardProxy>,
+) -> Option<ApiServersFile> {
     let path = reader.path(NAME)?;
-    let first = providers.settings().next();
-    let context = FileContext {
-        providers: providers
-            .settings()
-            .map(|settings| settings.issuer.clone())
-            .collect(),
-        proxy: first.and_then(|settings| settings.credentials.proxy.clone()),
-    };
+    let issuers = providers.settings().map(|settings| settings.issuer.clone());
+    let providers = issuers.collect();
+    let context = FileContext { providers, proxy };
     let list = reader.toml_file(NAME, &path, |text| parse(text, &context))?;
-    let servers = ApiServers::new(list);
     Some(ApiServersFile {
         path,
         context,
-        servers,
+        servers: ApiServers::new(list),
     })
 }
 
@@ -93,13 +87,12 @@ pub fn parse(text: &str, context: &FileContext) -> Result<ServerList, FileMistak
     let servers = toml_file::parse(text, |all| {
         all.tables("server", MAX_SERVERS, |table| {
             let server = server(table, context, &mut files)?;
-            if !audiences.insert(server.audience.clone()) {
-                let audience = &server.audience;
+            let (audience, issuer) = (server.audience.clone(), server.issuer().to_owned());
+            if !audiences.insert(audience.clone()) {
                 table.wrong(format!(
                     "audience {audience:?} appears twice: it has to name one server"
                 ));
             }
-            let issuer = server.issuer().to_owned();
             if context.providers.contains(&issuer) {
                 table.wrong(format!(
                     "issuer {issuer:?} is a provider: a token for its own APIs needs no [[server]]"
@@ -127,8 +120,8 @@ fn server(table: &Table<'_>, context: &FileContext, files: &mut Vec<PathBuf>) ->
     let token_endpoint = table.get("token_endpoint").and_then(url);
     let client_id = table.required("client_id").and_then(Value::string);
     let auth = auth(table, files);
-    let resource = table.get("resource").map(resource);
-    let scope = table.get("scope").map(Value::string);
+    let resource = table.get("resource").and_then(resource);
+    let scope = table.get("scope").and_then(Value::string);
     let ca_file = table.get("ca_file").and_then(|value| read_file(value, files));
     let mut settings = ProviderSettings::of_api_server(issuer?, client_id?, token_endpoint);
     settings.ca_file = ca_file.map(|(path, _)| path);
@@ -140,22 +133,22 @@ fn server(table: &Table<'_>, context: &FileContext, files: &mut Vec<PathBuf>) ->
     let client = RelyingParty::new(settings).map_err(|error| table.wrong(error.to_string()));
     Some(ApiServer {
         audience: audience?,
-        resource: resource.map_or(Some(String::new()), |given| given)?,
-        scope: scope.map_or(Some(String::new()), |given| given)?,
+        resource: resource.unwrap_or_default(),
+        scope: scope.unwrap_or_default(),
         client: client.ok()?,
     })
 }
 
 /// The client authentication: by the one file that is there, unless `client_auth` names another method.
 fn auth(table: &Table<'_>, files: &mut Vec<PathBuf>) -> Option<ClientAuth> {
-    const METHODS: [&str; 4] = [
+    let methods = [
         "client_secret_basic",
         "client_secret_post",
         "private_key_jwt",
         "none",
     ];
     let method = table.get("client_auth");
-    let method = method.map(|value| value.one_of(&METHODS.map(|name| (name, name))));
+    let method = method.map(|value| value.one_of(&methods.map(|name| (name, name))));
     let secret = table.get("client_secret_file");
     let key = table.get("client_key_file");
     match (method.map_or(Some(""), |given| given)?, secret, key) {
@@ -175,12 +168,10 @@ fn auth(table: &Table<'_>, files: &mut Vec<PathBuf>) -> Option<ClientAuth> {
 
 fn secret_of(value: Value<'_>, files: &mut Vec<PathBuf>) -> Option<ClientSecret> {
     let (path, text) = read_file(value, files)?;
-    let secret = text.trim();
+    let (path, secret) = (path.display(), text.trim());
     if secret.chars().count() < LEAST_SECRET_CHARS {
-        let path = path.display();
-        value.wrong(format!(
-            "the secret in {path} must have at least {LEAST_SECRET_CHARS} characters"
-        ));
+        let problem = format!("the secret in {path} must have at least {LEAST_SECRET_CHARS} characters");
+        value.wrong(problem);
         return None;
     }
     Some(ClientSecret::new(secret.to_owned()))
@@ -188,13 +179,10 @@ fn secret_of(value: Value<'_>, files: &mut Vec<PathBuf>) -> Option<ClientSecret>
 
 fn key_of(value: Value<'_>, files: &mut Vec<PathBuf>) -> Option<ClientKeys> {
     let (path, text) = read_file(value, files)?;
-    let key = ClientKey::from_pem(&text).map_err(|_| {
-        value.wrong(format!(
-            "{} must hold a PEM private key in PKCS#8",
-            path.display()
-        ));
-    });
-    Some(ClientKeys::new(key.ok()?, Vec::new()))
+    let path = path.display();
+    let problem = |_| value.wrong(format!("{path} must hold a PEM private key in PKCS#8"));
+    let key = ClientKey::from_pem(&text).map_err(problem).ok()?;
+    Some(ClientKeys::new(key, Vec::new()))
 }
 
 /// The path and the text of a file, which is followed even if it has a mistake now.
@@ -208,7 +196,6 @@ fn resource(value: Value<'_>) -> Option<String> {
     let text = value.string()?;
     if !is_resource(&text) {
         value.wrong("resource has to be an absolute URL without a fragment");
-        return None;
     }
     Some(text)
 }
