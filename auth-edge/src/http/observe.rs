@@ -110,26 +110,17 @@ impl Metrics {
     /// The failed sign-ins at the provider with this id, by reason.
     pub(crate) fn failed_sign_ins(&self, provider: &str) -> HashMap<String, u64> {
         let mut by_reason = HashMap::new();
-        for metric in self
-            .refusals
-            .collect()
-            .iter()
-            .flat_map(|family| family.get_metric())
-        {
-            let label = |name| metric.get_label().iter().find(|pair| pair.name() == name);
-            let is = |name, value| label(name).is_some_and(|pair| pair.value() == value);
-            if let Some(reason) = label("reason")
-                && is("provider", provider)
-                && !is("step", SignInStep::LogoutToken.name())
-            {
-                let count = metric.get_counter().get_value();
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "a counter is whole"
-                )]
-                let count = count as u64;
-                *by_reason.entry(reason.value().to_owned()).or_default() += count;
+        let families = self.refusals.collect();
+        for metric in families.iter().flat_map(|family| family.get_metric()) {
+            let value = |name| {
+                let mut labels = metric.get_label().iter();
+                let found = labels.find(|label| label.name() == name);
+                found.map_or("", |label| label.value())
+            };
+            let (step, reason) = (value("step"), value("reason"));
+            if value("provider") == provider && step != SignInStep::LogoutToken.name() {
+                let counter = self.refusals.with_label_values(&[step, reason, provider]);
+                *by_reason.entry(reason.to_owned()).or_default() += counter.get();
             }
         }
         by_reason

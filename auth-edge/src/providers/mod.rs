@@ -133,6 +133,12 @@ impl IdentityProviders {
         }
     }
 
+    /// The display name of the provider of a session with this issuer; empty for none.
+    pub(crate) fn name_of_session(&self, issuer: &str) -> String {
+        let provider = self.of_session(issuer);
+        provider.and_then(|found| found.name.clone()).unwrap_or_default()
+    }
+
     /// The id of this issuer's provider, for a login URL. `None` if unknown, or if no file lists the providers.
     #[must_use]
     pub(crate) fn connection_of(&self, issuer: &str) -> Option<&str> {

@@ -17,8 +17,19 @@ use crate::sessions::CurrentSession;
 /// costs the session service several reads.
 const OF_PERSON_MAX: u32 = 100;
 
-/// Takes one of the slots of the session's person.
-pub(super) fn share(
+/// Takes one of the slots that the session's person has for calls about several sessions.
+pub(super) fn listing_share(browser: &Browser, mine: &Session) -> Result<Share, Status> {
+    let problem = "this user has too many open calls";
+    share(browser, &browser.listing, mine, Limit::ListsOfPerson, problem)
+}
+
+/// Takes one of the slots that the session's person has for streams.
+pub(super) fn watching_share(browser: &Browser, mine: &Session) -> Result<Share, Status> {
+    let problem = "this user has too many pages that watch sessions";
+    share(browser, &browser.listening, mine, Limit::WatchesOfPerson, problem)
+}
+
+fn share(
     browser: &Browser,
     shares: &Arc<Shares>,
     mine: &Session,
@@ -36,15 +47,10 @@ pub(super) fn share(
 pub(super) fn require_session(
     found: Result<Option<CurrentSession>, SessionError>,
 ) -> Result<CurrentSession, Status> {
-    match found {
-        Ok(Some(current)) => Ok(current),
-        Ok(None) => Err(error::status(
-            ErrorReason::ErrMissingSession,
-            "there is no session",
-            [],
-        )),
-        Err(error) => Err(failed(error)),
-    }
+    found.map_err(failed)?.ok_or_else(|| {
+        let problem = "there is no session";
+        error::status(ErrorReason::ErrMissingSession, problem, [])
+    })
 }
 
 /// The session service's error code, with a message for browsers.
@@ -54,11 +60,8 @@ pub(super) fn failed(failure: SessionError) -> Status {
             error = &failure as &dyn std::error::Error,
             "a browser call cannot be answered"
         );
-        return error::status(
-            ErrorReason::ErrSessionServiceUnavailable,
-            "the session service cannot be reached",
-            [],
-        );
+        let problem = "the session service cannot be reached";
+        return error::status(ErrorReason::ErrSessionServiceUnavailable, problem, []);
     }
     error::status(failure.reason, failure.message, failure.metadata)
 }

@@ -29,7 +29,6 @@ use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 use tonic_web::GrpcWebLayer;
 
-use self::operators::OperatorApi;
 use self::service::BrowserApi;
 use crate::browser::Browser;
 use crate::http::errors::{HttpError, Limit};
@@ -44,16 +43,13 @@ const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 
 /// The routes of both services.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
-    let browser_api = BrowserApi {
+    let api = Arc::new(BrowserApi {
         browser: browser.clone(),
-    };
-    let service = BrowserSessionServiceServer::new(browser_api)
+    });
+    let service = BrowserSessionServiceServer::from_arc(api.clone())
         .accept_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(REQUEST_BYTES_MAX);
-    let operator_api = OperatorApi {
-        browser: browser.clone(),
-    };
-    let operators = OperatorSessionServiceServer::new(operator_api)
+    let operators = OperatorSessionServiceServer::from_arc(api)
         .accept_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(REQUEST_BYTES_MAX);
     let operators = own_pages_only(Routes::new(operators), browser);

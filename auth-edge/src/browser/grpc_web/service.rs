@@ -18,10 +18,9 @@ use session_proto::{error, timestamp};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::caller::{failed, require_session, share};
+use super::caller::{failed, listing_share, require_session, watching_share};
 use super::watch;
 use crate::browser::Browser;
-use crate::http::errors::Limit;
 use crate::http::protect::shares::Share;
 use crate::http::request;
 use crate::sessions::{CachedSession, CurrentSession, SessionUse};
@@ -30,7 +29,7 @@ use crate::sessions::{CachedSession, CurrentSession, SessionUse};
 const LARGEST_PAGE: i32 = 200;
 const PAGES_MAX: usize = 20;
 
-/// Answers the browser's calls.
+/// Answers the browser's calls, of users and of operators.
 pub(super) struct BrowserApi {
     pub(super) browser: Arc<Browser>,
 }
@@ -54,9 +53,7 @@ impl BrowserApi {
             let problem = "the user has to sign in again";
             return Err(error::status(ErrorReason::ErrFailedRefreshGrant, problem, []));
         }
-        let problem = "this user has too many open calls";
-        let listing = &self.browser.listing;
-        let share = share(&self.browser, listing, &mine, Limit::ListsOfPerson, problem)?;
+        let share = listing_share(&self.browser, &mine)?;
         Ok((mine, share))
     }
 
@@ -109,14 +106,10 @@ impl BrowserSessionService for BrowserApi {
     ) -> Result<Response<GetCurrentSessionResponse>, Status> {
         let current = self.current(&request).await?;
         let session = Some(redact_session(Session::clone(&current.session), None));
-        let provider = self.browser.providers.of_session(&current.session.issuer);
         Ok(Response::new(GetCurrentSessionResponse {
             session,
             server_time: self.server_time(),
-            provider_name: provider
-                .and_then(|provider| provider.name.as_deref())
-                .unwrap_or_default()
-                .to_owned(),
+            provider_name: self.browser.providers.name_of_session(&current.session.issuer),
         }))
     }
 
@@ -224,9 +217,7 @@ impl BrowserSessionService for BrowserApi {
         request: Request<WatchMySessionRequest>,
     ) -> Result<Response<Self::WatchMySessionStream>, Status> {
         let current = self.current(&request).await?;
-        let (listening, mine) = (&self.browser.listening, &current.session);
-        let problem = "this user has too many pages that watch sessions";
-        let share = share(&self.browser, listening, mine, Limit::WatchesOfPerson, problem)?;
+        let share = watching_share(&self.browser, &current.session)?;
         let stream = watch::stream(&self.browser, current, share, request.into_inner().resume_token)
             .await
             .map_err(failed)?;

@@ -5,7 +5,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures_util::stream::{BoxStream, Stream, StreamExt as _, unfold};
+use futures_util::stream::{BoxStream, Stream, StreamExt as _, try_unfold};
 use session_proto::client::SessionError;
 use session_proto::v1::activity::What;
 use session_proto::v1::session_event::Kind;
@@ -36,7 +36,6 @@ struct ActivityWatch {
     failures: Interval,
     checks: Interval,
     received_at: Instant,
-    ended: bool,
     _share: Share,
 }
 
@@ -59,19 +58,13 @@ pub(super) async fn stream(
         failures: every(FAILURES_INTERVAL),
         checks: every(CHECK_INTERVAL),
         received_at: Instant::now(),
-        ended: false,
         _share: share,
     };
-    Ok(unfold(watch, next).boxed())
-}
-
-async fn next(mut watch: ActivityWatch) -> Option<(Result<Activity, Status>, ActivityWatch)> {
-    if watch.ended {
-        return None;
-    }
-    let message = watch.next_message().await;
-    watch.ended = message.is_err();
-    Some((message, watch))
+    let next = |mut watch: ActivityWatch| async move {
+        let message = watch.next_message().await?;
+        Ok::<_, Status>(Some((message, watch)))
+    };
+    Ok(try_unfold(watch, next).boxed())
 }
 
 impl ActivityWatch {
@@ -91,11 +84,10 @@ impl ActivityWatch {
                 },
                 () = sleep_until(self.received_at + SILENCE_MAX) => return Err(lost()),
             };
+            self.admission.check_again(&self.issuer).await?;
             if let Some(message) = message {
-                self.admission.check_again(&self.issuer).await?;
                 return Ok(message);
             }
-            self.admission.check_again(&self.issuer).await?;
         }
     }
 

@@ -121,10 +121,9 @@ impl Admission {
 
     fn check_provider(&self, issuer: &str) -> Result<(), Refusal> {
         let own = &self.current.session.issuer;
-        match self.rule.providers.include(own, issuer, &self.browser.providers) {
-            true => Ok(()),
-            false => Err(Refusal::Provider),
-        }
+        let providers = &self.rule.providers;
+        let is_included = providers.include(own, issuer, &self.browser.providers);
+        is_included.then_some(()).ok_or(Refusal::Provider)
     }
 
     /// Records a refusal and returns its status.
@@ -153,20 +152,14 @@ impl Admission {
     fn sign_in_again(&self, problem: &str) -> Status {
         let session = &self.current.session;
         let required = self.rule.sign_in.with_sign_in_demand(Some(session));
+        let connection = self.browser.providers.connection_of(&session.issuer);
         let parameters = [
             ("max_age", required.max_age_secs.map(|secs| secs.to_string())),
             ("acr_values", Some(required.acr.join(" "))),
-            (
-                "connection",
-                self.browser
-                    .providers
-                    .connection_of(&session.issuer)
-                    .map(str::to_owned),
-            ),
+            ("connection", connection.map(str::to_owned)),
         ];
-        let named = parameters
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let parameters = parameters.into_iter();
+        let named = parameters.filter_map(|(name, value)| Some((name.to_owned(), value?)));
         let named = named.filter(|(_, value)| !value.is_empty());
         error::status(ErrorReason::ErrFailedRefreshGrant, problem, named)
     }

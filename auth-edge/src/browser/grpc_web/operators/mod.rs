@@ -10,7 +10,6 @@ mod admission;
 pub(super) mod status;
 
 use std::pin::Pin;
-use std::sync::Arc;
 
 use futures_util::Stream;
 use session_proto::v1::list_providers_response::Provider;
@@ -24,49 +23,22 @@ use tonic::{Request, Response, Status};
 
 use self::admission::Admission;
 use self::status::unanswered;
-use super::caller::share;
-use crate::browser::Browser;
-use crate::http::errors::Limit;
-use crate::http::protect::shares::Share;
-
-/// Answers the operators' calls.
-pub(super) struct OperatorApi {
-    pub(super) browser: Arc<Browser>,
-}
-
-impl OperatorApi {
-    /// Takes one of the operator's call slots.
-    fn listing_share(&self, admission: &Admission) -> Result<Share, Status> {
-        let problem = "this user has too many open calls";
-        let own = &admission.current.session;
-        share(
-            &self.browser,
-            &self.browser.listing,
-            own,
-            Limit::ListsOfPerson,
-            problem,
-        )
-    }
-}
+use super::caller::{listing_share, watching_share};
+use super::service::BrowserApi;
 
 #[tonic::async_trait]
-impl OperatorSessionService for OperatorApi {
+impl OperatorSessionService for BrowserApi {
     async fn list_providers(
         &self,
         request: Request<ListProvidersRequest>,
     ) -> Result<Response<ListProvidersResponse>, Status> {
         let admission = Admission::of(&self.browser, "ListProviders", &request).await?;
         let all = &self.browser.providers;
-        let issuers = admission
-            .rule
-            .providers
-            .issuers(&admission.current.session.issuer, all);
+        let own = &admission.current.session.issuer;
+        let issuers = admission.rule.providers.issuers(own, all);
         let provider = |issuer: &str| Provider {
             issuer: issuer.to_owned(),
-            name: all
-                .of_session(issuer)
-                .and_then(|provider| provider.name.clone())
-                .unwrap_or_default(),
+            name: all.name_of_session(issuer),
         };
         Ok(Response::new(ListProvidersResponse {
             providers: issuers.into_iter().map(provider).collect(),
@@ -84,7 +56,7 @@ impl OperatorSessionService for OperatorApi {
             claims: admission.rule.claims.clone(),
             ..asked
         };
-        let _share = self.listing_share(&admission)?;
+        let _share = listing_share(&self.browser, &admission.current.session)?;
         let client = &self.browser.sessions.client;
         let mut page = client.search_sessions(search).await.map_err(unanswered)?;
         for session in &mut page.sessions {
@@ -103,7 +75,7 @@ impl OperatorSessionService for OperatorApi {
             operator: admission.operator(issuer(asked.filter.as_ref()), asked.operator)?,
             ..asked
         };
-        let _share = self.listing_share(&admission)?;
+        let _share = listing_share(&self.browser, &admission.current.session)?;
         let ended = self.browser.sessions.client.end_found_sessions(end).await;
         // Even if no answer came: the operator's own session may have ended.
         self.browser.sessions.cache.forget(&admission.current.id);
@@ -120,7 +92,7 @@ impl OperatorSessionService for OperatorApi {
             operator: admission.operator(&asked.issuer, asked.operator)?,
             ..asked
         };
-        let _share = self.listing_share(&admission)?;
+        let _share = listing_share(&self.browser, &admission.current.session)?;
         let listed = self.browser.sessions.client.list_endings(list).await;
         listed.map(Response::new).map_err(unanswered)
     }
@@ -137,9 +109,7 @@ impl OperatorSessionService for OperatorApi {
             operator: admission.operator(&asked.issuer, asked.operator)?,
             issuer: asked.issuer,
         };
-        let (listening, own) = (&self.browser.listening, &admission.current.session);
-        let problem = "this user has too many pages that watch sessions";
-        let share = share(&self.browser, listening, own, Limit::WatchesOfPerson, problem)?;
+        let share = watching_share(&self.browser, &admission.current.session)?;
         activity::stream(admission, watch, share).await.map(Response::new)
     }
 }

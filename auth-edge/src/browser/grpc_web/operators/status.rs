@@ -14,11 +14,8 @@ pub(crate) fn no_service() -> Status {
 
 /// The status for every person without the right.
 pub(super) fn not_allowed() -> Status {
-    error::status(
-        ErrorReason::ErrCallerNotAllowed,
-        "this person is not an operator here",
-        [],
-    )
+    let problem = "this person is not an operator here";
+    error::status(ErrorReason::ErrCallerNotAllowed, problem, [])
 }
 
 /// The session service's error code, with a message for browsers. If the service does not serve this edge, the
