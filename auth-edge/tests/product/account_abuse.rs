@@ -11,6 +11,9 @@ use crate::support::Stack;
 
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
+/// The gRPC status of a call that a busy machine did not finish in time.
+const UNAVAILABLE: i32 = 14;
+
 /// The limit of watching pages per person and edge.
 const PAGES_MAX: usize = 100;
 
@@ -318,16 +321,17 @@ async fn thousands_of_sessions_of_one_account_are_listed_in_pages_and_ended_at_o
         }
     }
     assert_eq!(seen.len(), SESSIONS + 1);
-    let mut ended = 0;
     // Like a user who retries because one call could not end all sessions in time.
-    while ended < SESSIONS {
+    for attempt in 1.. {
         let reply: Reply<EndMyOtherSessionsResponse> = page
             .call("EndMyOtherSessions", &EndMyOtherSessionsRequest {})
             .await;
-        assert_eq!(reply.status, 0, "after {ended}");
-        ended += usize::try_from(reply.messages[0].ended_count).unwrap();
+        match reply.status {
+            0 if reply.messages[0].ended_count == 0 => break,
+            0 | UNAVAILABLE => assert!(attempt < 50, "sessions are left"),
+            status => panic!("status {status}"),
+        }
     }
-    assert_eq!(ended, SESSIONS);
     assert!(page.is_signed_in().await);
     assert_eq!(page.list(0, "").await.messages[0].sessions.len(), 1);
 }
