@@ -63,7 +63,7 @@ async fn a_request_signs_a_user_out_of_every_browser() {
     }
     for browser in &mut browsers {
         let mut status = 200;
-        for _ in 0..200 {
+        for _ in 0..2_000 {
             status = browser.visit("/account/a").await.status;
             if status == 307 {
                 break;

@@ -43,7 +43,7 @@ fn password_changed() -> Value {
 
 /// Requests a page until it answers this status; changes reach the edge within a second.
 async fn answers(browser: &mut Browser, path: &str, status: u16) -> Answer {
-    for _ in 0..200 {
+    for _ in 0..2_000 {
         let answer = browser.visit(path).await;
         if answer.status == status {
             return answer;
