@@ -78,7 +78,7 @@ test('a sign-in is found in both services, the access record and the browser by 
   for (const record of [signIn, created]) {
     assert.equal(record['actor.issuer'], stack.issuer);
     assert.equal(record['actor.subject'], subject);
-    assert.deepEqual([record.target, record.schema], ['audit', '1.0']);
+    assert.deepEqual([record.target, record.schema], ['audit', '1.1']);
   }
 
   const written = readFileSync(file('edge'), 'utf8') + readFileSync(file('session'), 'utf8');
