@@ -142,7 +142,7 @@ const providersFromNpm = () => installPackages('dev/tests/providers', say);
 // Most tests wait: for a lease, a failover, an idle timeout, a browser. So more run at once than there are cores.
 const CORES = availableParallelism();
 const TESTS_AT_ONCE = 3 * CORES; // Rust tests; .config/nextest.toml lists those that count as three
-const AGAIN_MAX = 2; // files of a suite that run again, alone: a busy machine delays a test now and then, and a fault fails again
+const AGAIN_MAX = 4; // files of a suite that run again, alone: a busy machine delays a test now and then, and a fault fails again
 const FILES_AT_ONCE = 2 * CORES; // files of a node suite
 
 /** Files of node suites that run after the others, two at a time, with the reason. */
