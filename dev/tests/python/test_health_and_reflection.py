@@ -12,6 +12,7 @@ from service import Service
 
 Status = health_pb2.HealthCheckResponse
 SERVICE = "session.v1.SessionService"
+OPERATORS = "session.v1.OperatorSessionService"
 
 
 class HealthAndReflection(unittest.TestCase):
@@ -68,7 +69,7 @@ class HealthAndReflection(unittest.TestCase):
         database = ProtoReflectionDescriptorDatabase(self.channel)
         names = database.get_services()
         reflection = [f"grpc.reflection.{version}.ServerReflection" for version in ("v1", "v1alpha")]
-        self.assertEqual(sorted(names), sorted([SERVICE, "grpc.health.v1.Health", *reflection]))
+        self.assertEqual(sorted(names), sorted([SERVICE, OPERATORS, "grpc.health.v1.Health", *reflection]))
         for name in names:
             self.assertEqual(DescriptorPool(database).FindServiceByName(name).full_name, name)
         described = DescriptorPool(database).FindServiceByName(SERVICE)
