@@ -7,7 +7,7 @@ import { ROOT } from './stack.mjs';
 
 const COLUMNS = 120;
 const SUBJECT_COLUMNS = 72;
-const SINCE = '2026-11-29'; // older subjects are longer
+const SINCE = '2026-11-29T12:00:00Z'; // older subjects are longer; git takes the time of day if there is none
 const SLASHES = /^\s*(?:\/\/|\/?\*)/;
 const HASH = /^\s*#/;
 const COMMENTS = { rs: SLASHES, proto: SLASHES, go: SLASHES, mjs: SLASHES, ts: SLASHES, tsx: SLASHES, css: SLASHES, yaml: HASH, yml: HASH, toml: HASH, py: HASH, sh: HASH };
