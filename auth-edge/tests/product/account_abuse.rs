@@ -135,7 +135,7 @@ async fn next(answer: &mut reqwest::Response, read: &mut Vec<u8>) -> Result<Sess
             return reply;
         }
         let chunk = tokio::time::timeout(LONGEST_WAIT, answer.chunk()).await;
-        let chunk = chunk.expect("something is told").unwrap();
+        let chunk = chunk.expect("a part of the answer").unwrap();
         read.extend_from_slice(&chunk.expect("the stream says how it ends"));
     }
 }

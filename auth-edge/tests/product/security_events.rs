@@ -87,15 +87,15 @@ async fn what_is_refused_is_told_in_the_words_of_the_rfc() {
         assert_eq!(answer.status, 400, "{answer:?}");
         assert_eq!(answer.header("content-type"), "application/json");
         assert_eq!(answer.header("content-language"), "en");
-        let told = answer.json();
-        assert_eq!(told["err"], code);
-        assert!(told["description"].is_string(), "{told}");
-        assert_eq!(told.as_object().unwrap().len(), 2, "{told}");
+        let error = answer.json();
+        assert_eq!(error["err"], code);
+        assert!(error["description"].is_string(), "{error}");
+        assert_eq!(error.as_object().unwrap().len(), 2, "{error}");
     }
     let form = provider.post(PATH, &[], "token=a").await;
     assert_eq!((form.status, form.header("accept")), (415, PUSH[0].1));
-    let told = form.json()["error_description"].as_str().unwrap().to_owned();
-    assert!(told.contains(PUSH[0].1), "{told}");
+    let description = form.json()["error_description"].as_str().unwrap().to_owned();
+    assert!(description.contains(PUSH[0].1), "{description}");
     let large = push(&mut provider, &"x".repeat(70_000)).await;
     assert_eq!(large.status, 413);
     let got = provider.get(PATH).await;
@@ -314,16 +314,16 @@ async fn who_owes_a_sign_in_passes_no_check_without_a_rule_either_and_looks_afte
 async fn a_sign_in_whose_time_the_provider_tells_only_when_asked_is_not_taken_for_a_new_one() {
     let gateway = Gateway::start("", &[LISTENS]).await;
     let stack = &gateway.stack;
-    let tells = |tells: bool| {
+    let send_auth_time = |is_sent: bool| {
         stack.provider.script(|script| {
-            if tells {
+            if is_sent {
                 script.claims.remove("auth_time");
             } else {
                 script.claims.insert("auth_time".into(), Value::Null);
             }
         });
     };
-    tells(false);
+    send_auth_time(false);
     let mut alice = stack.browser();
     assert_eq!(alice.sign_in().await.status, 302);
     later(stack, 60);
@@ -334,7 +334,7 @@ async fn a_sign_in_whose_time_the_provider_tells_only_when_asked_is_not_taken_fo
     let mut elsewhere = stack.browser();
     assert_eq!(elsewhere.sign_in().await.status, 302);
     let sent = answers(&mut elsewhere, "/account/a", 307).await;
-    tells(true);
+    send_auth_time(true);
     let callback = elsewhere.until_callback(sent.location()).await;
     assert_eq!(elsewhere.visit(&callback).await.status, 302);
     assert_eq!(elsewhere.visit("/account/a").await.status, 200);

@@ -43,7 +43,7 @@ pub(super) fn operator(
             device_bound: std::mem::take(&mut right.device_bound),
             ..Requirements::default()
         };
-        let further = table.get("show").map(shown).unwrap_or_default();
+        let further = table.get("show").map(read_claim_names).unwrap_or_default();
         Arc::new(OperatorRule {
             right,
             sign_in,
@@ -68,7 +68,7 @@ fn providers(value: Value<'_>, around: &RouteFileContext) -> OperatedProviders {
     OperatedProviders::Listed(ids)
 }
 
-fn shown(value: Value<'_>) -> Vec<String> {
+fn read_claim_names(value: Value<'_>) -> Vec<String> {
     let names = value.strings().unwrap_or_default();
     if names.len() > SHOWN_MAX || names.iter().any(|name| name == "*") {
         value.wrong(format!("show names the claims one by one, at most {SHOWN_MAX}"));

@@ -80,9 +80,9 @@ impl ActivityWatch {
                         (!is_heartbeat(&activity)).then_some(activity)
                     }
                     Some(Err(failure)) => return Err(unanswered(failure)),
-                    None => return Err(lost()),
+                    None => return Err(report_silence()),
                 },
-                () = sleep_until(self.received_at + SILENCE_MAX) => return Err(lost()),
+                () = sleep_until(self.received_at + SILENCE_MAX) => return Err(report_silence()),
             };
             self.admission.check_again(&self.issuer).await?;
             if let Some(message) = message {
@@ -114,7 +114,7 @@ fn every(period: Duration) -> Interval {
     ticks
 }
 
-fn lost() -> Status {
+fn report_silence() -> Status {
     let problem = "the session service sends nothing more";
     error::status(ErrorReason::ErrSessionServiceUnavailable, problem, [])
 }
