@@ -60,6 +60,7 @@ use async_trait::async_trait;
 use chassis::clock::Clock;
 use chassis::findings::Check;
 use chassis::tls::CertificateGauges;
+use futures_util::future::try_join_all;
 use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -139,6 +140,13 @@ impl RedisStore {
         })
     }
 
+    /// The bytes of a record.
+    async fn read_record(&self, name: Name) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut command = redis::cmd("GET");
+        command.arg(self.shared.keys.record(name));
+        self.connection.read(&command).await.map_err(unavailable)
+    }
+
     /// Completes a write even if its caller goes away: in a cluster it has several steps.
     async fn whole<T: Send + 'static>(
         &self,
@@ -198,10 +206,7 @@ impl KeyValueStore for RedisStore {
     }
 
     async fn load(&self, name: Name) -> Loaded {
-        let mut command = redis::cmd("GET");
-        command.arg(self.shared.keys.record(name));
-        let bytes: Option<Vec<u8>> = self.connection.read(&command).await.map_err(unavailable)?;
-        decoded(name, bytes)
+        decoded(name, self.read_record(name).await?)
     }
 
     async fn replace(
@@ -256,11 +261,17 @@ impl KeyValueStore for RedisStore {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let mut command = redis::cmd("MGET");
-        for name in names {
-            command.arg(self.shared.keys.record(*name));
-        }
-        let records: Vec<Option<Vec<u8>>> = self.connection.read(&command).await.map_err(unavailable)?;
+        let records: Vec<Option<Vec<u8>>> = if self.shared.scattered {
+            // The client sends a command for several nodes only once another of its requests ends, which may be
+            // after the deadline. So each record has a command of its own.
+            try_join_all(names.iter().map(|name| self.read_record(*name))).await?
+        } else {
+            let mut command = redis::cmd("MGET");
+            for name in names {
+                command.arg(self.shared.keys.record(*name));
+            }
+            self.connection.read(&command).await.map_err(unavailable)?
+        };
         let loaded = names.iter().zip(records);
         Ok(loaded.map(|(name, bytes)| decoded(*name, bytes)).collect())
     }

@@ -30,6 +30,11 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// Longest wait for an answer. A script takes well under a millisecond; a slower server is of no use.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_millis(1_000);
 
+/// Pauses between the tries of a cluster's client in milliseconds. Without a limit, a request that waits for its
+/// next try would outlive its call by minutes, and delay commands for several nodes (`INFO`) as long.
+const RETRY_WAIT_MIN_MS: u64 = 20;
+const RETRY_WAIT_MAX_MS: u64 = 500;
+
 /// Why a Redis store cannot be set up. A retry does not help.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
@@ -109,7 +114,10 @@ impl ConnectionSource {
             Topology::Sentinel { master, .. } => Servers::Sentinel(Master::follow(clients, master)),
             Topology::Cluster(_) => {
                 let nodes = clients.iter().map(|node| node.get_connection_info().clone());
-                let mut builder = ClusterClientBuilder::new(nodes).connection_timeout(CONNECT_TIMEOUT);
+                let mut builder = ClusterClientBuilder::new(nodes)
+                    .connection_timeout(CONNECT_TIMEOUT)
+                    .min_retry_wait(RETRY_WAIT_MIN_MS)
+                    .max_retry_wait(RETRY_WAIT_MAX_MS);
                 if let Some(certificates) = certificates.clone() {
                     builder = builder.tls(TlsMode::Secure).certs(certificates);
                 }
