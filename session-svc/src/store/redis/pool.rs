@@ -21,6 +21,8 @@ use deadpool::managed::{self, Metrics, Pool, PoolError, RecycleResult};
 use futures_util::FutureExt as _;
 use redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Value, from_redis_value_ref};
 use tokio::sync::watch;
+use tokio::time::error::Elapsed;
+use tokio::time::{timeout, timeout_at};
 
 use super::answers::{ConnectionAction, consequence};
 use super::partitions::slot_number;
@@ -32,6 +34,9 @@ use crate::store::url::ServerAddress;
 
 /// Longest duration of one call, reconnecting included.
 const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
+
+/// Longest duration of connecting to all nodes of a cluster again, some of them silent.
+const REPLACE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause after a failed attempt to connect.
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
@@ -192,12 +197,12 @@ impl WorkerConnection {
     ) -> RedisResult<T> {
         // Pinned here: each layer around it would copy the whole future.
         let answer = pin!(self.send(async |wire| wire.ask(command).await));
-        span::traced(command, script, bounded(answer)).await
+        span::traced(command, script, answer).await
     }
 
     /// Sends several commands once, in one round trip.
     pub(super) async fn together<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
-        bounded(self.send(async |wire| wire.ask_all(pipeline).await)).await
+        self.send(async |wire| wire.ask_all(pipeline).await).await
     }
 
     /// Reports that a connection broke. Other workers check theirs before their next use.
@@ -219,7 +224,8 @@ impl WorkerConnection {
             };
             CheckedConnection::make(source, owner, answer_timeout).await
         };
-        bounded(making.boxed()).await
+        let made = timeout(CALL_TIMEOUT, making.boxed()).await;
+        made.map_err(late)?
     }
 
     /// The cluster's master for the slot of this key.
@@ -248,11 +254,15 @@ impl WorkerConnection {
         &self,
         send: impl AsyncFnOnce(&mut SharedConnection) -> RedisResult<T>,
     ) -> RedisResult<T> {
+        let deadline = tokio::time::Instant::now() + CALL_TIMEOUT;
         let (mut wire, is_broken) = {
-            let used = self.0.get().await.map_err(failure)?;
+            let used = timeout_at(deadline, self.0.get()).await.map_err(late)?;
+            let used = used.map_err(failure)?;
             (used.wire.clone(), Arc::clone(&used.is_broken))
         };
-        let answer = send(&mut wire).await;
+        // A connection without an answer counts as broken: a cluster's client can stall while all nodes are healthy.
+        let answer = timeout_at(deadline, send(&mut wire)).await;
+        let answer = answer.unwrap_or_else(|elapsed| Err(late(elapsed)));
         let consequence = answer.as_ref().err().map(consequence);
         if consequence.is_some_and(|consequence| consequence != ConnectionAction::Keep) {
             self.0.manager().source().look();
@@ -269,13 +279,11 @@ impl WorkerConnection {
     /// Makes a new connection to a cluster. The broken one stays in use until then.
     async fn replace(self, is_broken: Arc<AtomicBool>) {
         let source = self.0.manager().source();
-        match CheckedConnection::make(source, None, ANSWER_TIMEOUT)
-            .boxed()
-            .await
-        {
+        let making = CheckedConnection::make(source, None, ANSWER_TIMEOUT).boxed();
+        let made = timeout(REPLACE_TIMEOUT, making).await;
+        match made.unwrap_or_else(|elapsed| Err(late(elapsed))) {
             Ok(made) => {
-                let used = async { self.0.get().await.map_err(failure) };
-                if let Ok(mut used) = bounded(used).await {
+                if let Ok(Ok(mut used)) = timeout(CALL_TIMEOUT, self.0.get()).await {
                     *used = made;
                 }
             }
@@ -297,9 +305,6 @@ fn failure(error: PoolError<RedisError>) -> RedisError {
     }
 }
 
-async fn bounded<T>(work: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-    match tokio::time::timeout(CALL_TIMEOUT, work).await {
-        Ok(answer) => answer,
-        Err(_) => Err((ErrorKind::Io, "no answer in time").into()),
-    }
+fn late(_: Elapsed) -> RedisError {
+    (ErrorKind::Io, "no answer in time").into()
 }
