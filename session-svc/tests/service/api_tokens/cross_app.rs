@@ -7,12 +7,13 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use oidc::DpopKey;
-use scripted_provider::{Answer, Endpoint};
+use scripted_provider::{Answer, CLIENT_ID, Endpoint};
 use serde_json::json;
 use session_proto::v1::ErrorReason;
 
 use super::support::*;
 use crate::refresh::support::*;
+use crate::transmitter::support::claims_of;
 
 const CALLERS: usize = 100;
 
@@ -266,11 +267,37 @@ async fn with_a_dpop_key_both_requests_prove_it_and_the_token_is_bound() {
     assert_eq!(both.legs().1, before, "the assertion of another key is not sent");
 }
 
+#[tokio::test]
+async fn a_private_key_proves_this_service_to_the_server_in_place_of_a_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("client.pem");
+    std::fs::write(&file, private_key()).unwrap();
+    let both = two_domains(&format!("client_key_file = {file:?}"), None).await;
+    let signed_in = both.world.sign_in().await;
+    token(&both.world.one, for_audience(&signed_in.id, "chat", &[])).await;
+    let sent = both.chat.last_request(Endpoint::Token);
+    assert_eq!(sent.header("authorization"), None);
+    let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+    assert_eq!(sent.param("client_assertion_type"), Some(kind));
+    let claims = claims_of(sent.param("client_assertion").unwrap());
+    for (name, value) in [
+        ("iss", CLIENT_ID),
+        ("sub", CLIENT_ID),
+        ("aud", both.chat.issuer()),
+    ] {
+        assert_eq!(claims[name], value, "{name}");
+    }
+    let at_provider = both.world.provider.last_request(Endpoint::Token);
+    assert_eq!(at_provider.param("client_assertion"), None);
+}
+
 fn dpop_key() -> DpopKey {
+    DpopKey::from_pem(&private_key()).unwrap()
+}
+
+/// A P-256 key in PKCS#8 PEM.
+fn private_key() -> String {
     let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
     let text = STANDARD.encode(der.as_ref());
-    DpopKey::from_pem(&format!(
-        "-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n"
-    ))
-    .unwrap()
+    format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n")
 }

@@ -224,4 +224,12 @@ async fn metadata_are_those_of_rfc_8414_or_a_configured_endpoint_replaces_them()
     let signed_in = both.world.sign_in().await;
     token(&both.world.one, for_audience(&signed_in.id, "chat", &[])).await;
     assert_eq!(both.chat.calls(Endpoint::Discovery), 0);
+
+    let configured = format!("token_endpoint = \"CHAT{}\"", Endpoint::Token.path());
+    let both = two_domains(&configured, None).await;
+    let signed_in = both.world.sign_in().await;
+    token(&both.world.one, for_audience(&signed_in.id, "chat", &[])).await;
+    for document in [Endpoint::OauthMetadata, Endpoint::Discovery] {
+        assert_eq!(both.chat.calls(document), 0);
+    }
 }

@@ -93,7 +93,8 @@ pub(super) struct TwoDomains {
     pub(super) chat: ScriptedProvider,
 }
 
-/// Both, with `further` keys in the server's table, and with tokens bound to a key if there is one.
+/// Both, with `further` keys in the server's table, and with tokens bound to a key if there is one. The word `CHAT`
+/// in a key stands for the server's address.
 pub(super) async fn two_domains(further: &str, dpop_key: Option<DpopKey>) -> TwoDomains {
     two_domains_of(further, dpop_key, |_| {}).await
 }
@@ -113,8 +114,13 @@ pub(super) async fn two_domains_of(
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret");
     std::fs::write(&secret, CLIENT_SECRET).unwrap();
+    let further = further.replace("CHAT", chat.issuer());
+    let proof = match further.contains("client_key_file") {
+        true => String::new(),
+        false => format!("client_secret_file = {secret:?}\n"),
+    };
     let file = format!(
-        "[[server]]\naudience = \"chat\"\nissuer = {:?}\nclient_id = {CLIENT_ID:?}\nclient_secret_file = {secret:?}\n{further}\n",
+        "[[server]]\naudience = \"chat\"\nissuer = {:?}\nclient_id = {CLIENT_ID:?}\n{proof}{further}\n",
         chat.issuer()
     );
     let servers = ApiServers::new(parse(&file, &FileContext::default()).unwrap());

@@ -4,5 +4,5 @@ mod endings;
 mod peer;
 mod process;
 mod pushing;
-mod support;
+pub(crate) mod support;
 mod surviving;
