@@ -23,6 +23,7 @@ const LOOK_MS = 40; // between two requests of a signed-out user
 const LOOKED_MS = 2_500; // the time after the ending to check
 const HONOURED_MAX_MS = 1_000; // promised: every edge sees an ending within a second
 const PLANNED_MAX_S = 2; // the longest time of refusals in a planned failover
+const SUBJECTS = 500; // of created sessions: few enough for each that the limit of sessions ends none
 const SLICE_MS = 100; // a slice of time with a refusal counts as refused
 const [OK, DEADLINE_EXCEEDED, NOT_FOUND, UNAVAILABLE] = [0, 4, 5, 14];
 const CALL_MS = 8_000;
@@ -105,21 +106,21 @@ async function signedIn(stack, number) {
   return { cookie: `${name}=${value}`, id: decodeURIComponent(value).split('.')[0] };
 }
 
-async function round({ stack, callers, topology, kind }) {
+async function round({ stack, callers, topology, kind, load }) {
   const people = [];
   for (let number = 0; number < PEOPLE; number += 1) people.push(await signedIn(stack, number));
   const staying = people.slice(0, PEOPLE / 2);
   const seen = { refusedReads: [], refusedCalls: [], refusedOf: {}, odd: [], signedOut: 0, honoured: 0 };
   const created = new Map(); // id → 'there', 'ended', or 'unknown' after an ending without an answer
 
-  const reading = repeat(READS_PER_S, async (number) => {
+  const reading = repeat(READS_PER_S * load, async (number) => {
     const began = performance.now();
     const status = await at(stack.edgeUrls[number % stack.edgeUrls.length], pick(staying).cookie);
     if (status === 503) seen.refusedReads.push(began);
     else if (status === 204 || status === 401) seen.signedOut += 1;
     else if (status !== 200) seen.odd.push(`me ${status}`);
   });
-  const calling = repeat(CALLS_PER_S, async (number) => {
+  const calling = repeat(CALLS_PER_S * load, async (number) => {
     const began = performance.now();
     const caller = callers[number % callers.length];
     const there = [...created].filter(([, state]) => state === 'there');
@@ -127,7 +128,7 @@ async function round({ stack, callers, topology, kind }) {
     let status;
     const method = ['CreateSession', 'GetSession', 'EndSession'][(turn >= 5) + (turn >= 8)];
     if (turn < 5) {
-      const answer = await caller.call('CreateSession', creation(stack.issuer, `person ${number % 50}`));
+      const answer = await caller.call('CreateSession', creation(stack.issuer, `person ${number % SUBJECTS}`));
       status = answer.status;
       if (status === OK) created.set(fields(answer.message)[1].toString(), 'there');
     } else if (turn < 8) {
@@ -182,7 +183,7 @@ async function round({ stack, callers, topology, kind }) {
   const found = async (id) => {
     for (;;) {
       const { status } = await callers[0].call('GetSession', field(1, id));
-      if (status !== UNAVAILABLE) return status === OK;
+      if ([OK, NOT_FOUND].includes(status)) return status === OK;
       await pause(LOOK_MS);
     }
   };
@@ -199,8 +200,8 @@ async function round({ stack, callers, topology, kind }) {
   };
 }
 
-/** Runs rounds of one kind of failover of one topology, and returns the cost of each. */
-export async function failovers({ topology: which, kind, rounds = 1, profile = 'debug', onRound = () => {} }) {
+/** Runs rounds of one kind of failover of one topology, and returns the cost of each. `load` is a share of the usual. */
+export async function failovers({ topology: which, kind, rounds = 1, profile = 'debug', load = 1, onRound = () => {} }) {
   const topology = await startTopology(which);
   let stack;
   let callers = [];
@@ -209,7 +210,7 @@ export async function failovers({ topology: which, kind, rounds = 1, profile = '
     callers = stack.sessionUrls.map((url) => new Caller(url));
     const results = [];
     for (let number = 0; number < rounds; number += 1) {
-      results.push(await round({ stack, callers, topology, kind }));
+      results.push(await round({ stack, callers, topology, kind, load }));
       onRound(results.at(-1));
     }
     return results;
