@@ -26,6 +26,7 @@ import { ROOT } from './stack.mjs';
 const VENV = join(ROOT, '.cache/python');
 const PYTHON = join(VENV, 'bin/python');
 const SUITE_LIMIT_MS = 40 * 60_000; // a cold build on two cores fits; ends a hanging suite
+const NODE_TEST_LIMIT_MS = 10 * 60_000; // ends a hanging test, and a hanging file
 const scratch = mkdtempSync(join(tmpdir(), 'vestibule-test-'));
 const say = (text) => process.stdout.write(`\n== ${text}\n`);
 
@@ -240,7 +241,7 @@ const hasOwnNetwork = (file) => file.startsWith('e2e/') && file !== USES_A_REGIS
 let reports = 0;
 async function nodeFile(cwd, file) {
   const report = join(scratch, `node-${(reports += 1)}.tap`);
-  const args = ['--test', '--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`, file];
+  const args = ['--test', `--test-timeout=${NODE_TEST_LIMIT_MS}`, '--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`, file];
   const [command, ...before] = [...(hasOwnNetwork(file) ? ['unshare', '--net', 'sh', '-ec', OWN_NETWORK, 'sh'] : []), process.execPath];
   const { code, output } = await stream(command, [...before, ...args], { cwd, isOneOfMany: true });
   const tap = existsSync(report) ? readFileSync(report, 'utf8') : '';

@@ -7,7 +7,7 @@ import { startAnalyticsServer } from "./analytics-server.mjs";
 import { assertAccessible, atRest, browserTests, signIn, until } from "./support.mjs";
 
 const folder = fileURLToPath(new URL("../test-results/screens/", import.meta.url));
-const TEST_MS = 90_000;
+const TEST_MS = 240_000;
 // The library waits at least three seconds before a retry.
 const RETRY_MS = 30_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);

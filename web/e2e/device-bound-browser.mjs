@@ -23,7 +23,7 @@ export const BROWSER_SECS = 9;
 /** How long the edge serves a session without proof after it has offered registration. */
 export const GRACE_SECS = 30;
 
-const STEP_MS = 30_000; // several browsers at once, on two cores
+const STEP_MS = 60_000; // several browsers at once, on two cores
 const CERTIFICATE_DAYS = 2;
 const KEYS_IN_SOFTWARE = [
   "DeviceBoundSessions",

@@ -7,7 +7,7 @@ import { until } from "./support.mjs";
 
 const FIREFOX = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
 const ELEMENT = "element-6066-11e4-a52e-4f735466cecf"; // WebDriver, section "Elements"
-const STEP_MS = 30_000; // it starts together with other browsers, on two cores
+const STEP_MS = 60_000; // it starts together with other browsers, on two cores
 
 /** Starts it with a profile in this folder, and resolves `names` to this machine. */
 export async function startFirefox(folder, names) {

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { STATES } from "./states.mjs";
 import { assertAccessible, atRest, browserTests, signIn } from "./support.mjs";
 
-const test = (name, body) => runTest(name, { timeout: 90_000 }, body);
+const test = (name, body) => runTest(name, { timeout: 240_000 }, body);
 const { stack: start, window } = browserTests();
 const folder = fileURLToPath(new URL("../test-results/screens/", import.meta.url));
 mkdirSync(folder, { recursive: true });

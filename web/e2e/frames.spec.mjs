@@ -11,7 +11,7 @@ import { makeCertificate } from "../../dev/lib/certificate.mjs";
 import { assertAccessible, openWindow, startBrowser, startProduct } from "./support.mjs";
 
 // A hanging test must not hide the later ones.
-const TEST_MS = 90_000;
+const TEST_MS = 240_000;
 const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 const screens = fileURLToPath(new URL("../test-results/screens/", import.meta.url));
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test as runTest } from "node:test";
 import { browserTests, signIn, signInAtProvider, until } from "./support.mjs";
 
-const test = (name, body) => runTest(name, { timeout: 90_000 }, body);
+const test = (name, body) => runTest(name, { timeout: 240_000 }, body);
 const { stack: start, window } = browserTests();
 const OPTIONS = { sessionEnv: { SESSION_OPERATOR_SEARCH: "true" } };
 const PURPOSE = "Ticket 4711";
@@ -164,7 +164,7 @@ test("the live view shows sign-ins, endings with their cause, and failed sign-in
   const broken = await window(stack);
   broken.expects(/status of 4\d\d/);
   await broken.page.goto("/api/auth/callback?code=x&state=y");
-  await page.getByText("The browser had no pending sign-in").waitFor({ timeout: 30_000 });
+  await page.getByText("The browser had no pending sign-in").waitFor({ timeout: 90_000 });
   await events.first().getByRole("link").click();
   await page.getByRole("heading", { name: "Recent endings" }).waitFor();
 });

@@ -11,7 +11,7 @@ import { assertAccessible, atRest, browserTests, signIn } from "./support.mjs";
 
 const WIDTHS = [390, 1280];
 const HEIGHT = 844;
-const TEST_MS = 90_000;
+const TEST_MS = 240_000;
 const folder = fileURLToPath(new URL("../test-results/screens/", import.meta.url));
 const wanted = process.env.ONLY?.split(",");
 mkdirSync(folder, { recursive: true });

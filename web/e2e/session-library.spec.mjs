@@ -23,7 +23,7 @@ import { assertQuiet, openWindow, signInAtProvider, startBrowser, startProduct }
 const web = fileURLToPath(new URL("..", import.meta.url));
 const work = mkdtempSync(join(tmpdir(), "vestibule-consumer-"));
 const app = join(work, "app");
-const TEST_MS = 60_000;
+const TEST_MS = 240_000;
 // Installing and building Next.js takes half a minute each on an idle machine.
 const NEXT_MS = 300_000;
 
