@@ -200,7 +200,7 @@ async function round({ stack, callers, topology, kind, load }) {
   };
 }
 
-/** Runs rounds of one kind of failover of one topology, and returns the cost of each. `load` is a share of the usual. */
+/** Runs rounds of one failover of a topology, and returns the cost of each. `load` is a share of the usual. */
 export async function failovers({ topology: which, kind, rounds = 1, profile = 'debug', load = 1, onRound = () => {} }) {
   const topology = await startTopology(which);
   let stack;
