@@ -1,5 +1,5 @@
 // Every page and state in both themes and at two widths: no axe findings, no horizontal overflow, no console output.
-// Saves a picture of each in test-results/screens (not committed) for review.
+// PICTURES=1 saves a picture of each in test-results/screens (not committed) for review.
 // ONLY=account,sessions selects some of them.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
@@ -50,7 +50,8 @@ for (const [name, state] of Object.entries({ ...STATES, ...OPERATOR_STATES })) {
       for (const width of WIDTHS) {
         await page.setViewportSize({ width, height: HEIGHT });
         await atRest(page);
-        await page.screenshot({ path: `${folder}${name}-${colorScheme}-${width}.png`, fullPage: true });
+        if (process.env.PICTURES)
+          await page.screenshot({ path: `${folder}${name}-${colorScheme}-${width}.png`, fullPage: true });
         const wider = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
         assert.equal(wider, 0, `scrolls sideways at ${width}`);
       }
