@@ -345,10 +345,17 @@ if (unknown.length > 0) {
 }
 
 /**
- * Suites without short time limits run next to others that mostly wait, in a process with low priority, which prints
- * its output at its end. Those that need cargo run first: later the images hold cargo's lock.
+ * Suites without short time limits run next to the others, in two lanes: processes with low priority that print their
+ * output at their end. The images begin, because their compilation keeps both cores busy while other tests wait.
  */
-const BESIDE = { first: 'rust', last: 'browser', suites: ['web', 'settings', 'providers', 'mcp', 'python', 'docs', 'supply-chain', 'kubernetes', 'examples', 'packages', 'verify', 'images', 'pods'] };
+const BESIDE = {
+  first: 'rust',
+  last: 'browser',
+  lanes: [
+    ['images', 'packages', 'verify', 'examples', 'pods'],
+    ['web', 'settings', 'providers', 'mcp', 'python', 'docs', 'supply-chain', 'kubernetes'],
+  ],
+};
 
 const totals = [];
 
@@ -372,20 +379,24 @@ async function runSuite(suite) {
   totals.push({ name: suite.name, ...result, seconds: Math.round((Date.now() - begun) / 1000) });
 }
 
-/** Starts these suites in another process. Returns a function that waits for them, prints their output and counts. */
-async function besides(suites) {
-  await pythonPackages(); // both processes need these and the web app
-  await web();
-  const file = join(scratch, 'beside.json');
-  const child = spawn('nice', ['-n', '10', process.execPath, import.meta.filename, '--only', suites.map(({ name }) => name).join(), '--totals', file], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
-  let output = '';
-  for (const from of [child.stdout, child.stderr]) from.setEncoding('utf8').on('data', (chunk) => (output += chunk));
-  const ended = new Promise((resolve) => child.on('error', resolve).on('close', resolve));
+/** Starts lanes of suites in other processes. Returns a function that waits for them, prints and counts. */
+async function besides(lanes) {
+  for (const step of [pythonPackages, provider, web]) await step(); // more than one process needs these
+  const running = lanes.map((names, at) => {
+    const file = join(scratch, `beside-${at}.json`);
+    const child = spawn('nice', ['-n', '10', process.execPath, import.meta.filename, '--only', names.join(), '--totals', file], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    for (const from of [child.stdout, child.stderr]) from.setEncoding('utf8').on('data', (chunk) => (output += chunk));
+    const ended = new Promise((resolve) => child.on('error', resolve).on('close', resolve));
+    return { names, file, ended, output: () => output };
+  });
   return async () => {
-    await ended;
-    process.stdout.write(output);
-    const counted = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : [];
-    totals.push(...counted, ...suites.filter(({ name }) => !counted.some((total) => total.name === name)).map(({ name }) => ({ name, passed: 0, failed: 1, seconds: 0 })));
+    for (const { names, file, ended, output } of running) {
+      await ended;
+      process.stdout.write(output());
+      const counted = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : [];
+      totals.push(...counted, ...names.filter((name) => !counted.some((total) => total.name === name)).map((name) => ({ name, passed: 0, failed: 1, seconds: 0 })));
+    }
   };
 }
 
@@ -398,13 +409,14 @@ async function install() {
 
 try {
   if (values.install) await install();
-  const chosen = SUITES.filter(({ name }) => wanted.includes(name));
+  const chosen = wanted.map((wantedName) => SUITES.find(({ name }) => name === wantedName));
   if (chosen.some(({ name }) => name !== 'kubernetes')) checkTools();
   await provide([...new Set(chosen.flatMap(({ needs = [] }) => needs))]);
-  const isBeside = ({ name }) => BESIDE.suites.includes(name) && [BESIDE.first, BESIDE.last].every((other) => wanted.includes(other));
+  const hasBoth = [BESIDE.first, BESIDE.last].every((name) => wanted.includes(name));
+  const lanes = hasBoth ? BESIDE.lanes.map((lane) => lane.filter((name) => wanted.includes(name))).filter((lane) => lane.length > 0) : [];
   let others;
-  for (const suite of chosen.filter((one) => !isBeside(one))) {
-    if (suite.name === BESIDE.first && chosen.some(isBeside)) others = await besides(chosen.filter(isBeside));
+  for (const suite of chosen.filter(({ name }) => !lanes.flat().includes(name))) {
+    if (suite.name === BESIDE.first) others = await besides(lanes);
     await runSuite(suite);
     if (suite.name === BESIDE.last) await others?.();
   }
