@@ -26,7 +26,7 @@ import { ROOT } from './stack.mjs';
 const VENV = join(ROOT, '.cache/python');
 const PYTHON = join(VENV, 'bin/python');
 const SUITE_LIMIT_MS = 40 * 60_000; // a cold build on two cores fits; ends a hanging suite
-const NODE_TEST_LIMIT_MS = 10 * 60_000; // ends a hanging test, and a hanging file
+const NODE_TEST_LIMIT_MS = 15 * 60_000; // ends a hanging test, and a hanging file
 const scratch = mkdtempSync(join(tmpdir(), 'vestibule-test-'));
 const say = (text) => process.stdout.write(`\n== ${text}\n`);
 
