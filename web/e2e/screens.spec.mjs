@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { OPERATOR_STATES } from "./operator-states.mjs";
 import { STATES } from "./states.mjs";
-import { assertAccessible, atRest, browserTests, signIn } from "./support.mjs";
+import { assertAccessible, atRest, browserTests, COLOUR_RULES, signIn } from "./support.mjs";
 
 const WIDTHS = [390, 1280];
 const HEIGHT = 844;
@@ -55,7 +55,11 @@ for (const [name, state] of Object.entries({ ...STATES, ...OPERATOR_STATES })) {
         const wider = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
         assert.equal(wider, 0, `scrolls sideways at ${width}`);
       }
-      await assertAccessible(page, `${name}, ${colorScheme}`);
+      await assertAccessible(
+        page,
+        `${name}, ${colorScheme}`,
+        colorScheme === "dark" ? COLOUR_RULES : undefined,
+      );
     }
   });
 }

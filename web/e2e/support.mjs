@@ -142,7 +142,8 @@ export async function signIn(page, stack, account) {
   await page.goto("/");
   await page.locator("main").getByRole("link", { name: "Sign in" }).click();
   await signInAtProvider(page, stack, account);
-  await page.getByRole("heading", { name: "Profile", level: 1 }).waitFor();
+  // A dialog about the session's end may already be open: it hides the heading from roles.
+  await page.locator("h1", { hasText: "Profile" }).waitFor();
 }
 
 const unexpected = (seen) =>
@@ -154,14 +155,17 @@ export function assertQuiet(seen, expected = []) {
   assert.deepEqual(unexpected(seen), []);
 }
 
+const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+/** The rules whose verdict depends on colours: another theme needs no others. */
+export const COLOUR_RULES = ["color-contrast", "link-in-text-block"];
+
 /** Runs axe on the page in one theme, and fails with its findings. */
-export async function assertAccessible(page, where) {
+export async function assertAccessible(page, where, rules = RULES) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(await readAxe());
   await atRest(page);
-  const { violations } = await page.evaluate(() =>
-    globalThis.axe.run(document, {
-      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    }),
+  const { violations } = await page.evaluate(
+    (runOnly) => globalThis.axe.run(document, { runOnly, resultTypes: ["violations"] }),
+    rules,
   );
   const found = violations.map(
     ({ id, nodes }) =>
