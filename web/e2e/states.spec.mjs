@@ -19,7 +19,7 @@ const ABOUT_TO_WARN = {
 };
 const ABOUT_TO_END = {
   sessionEnv: {
-    SESSION_ROLLING_DURATION: "8",
+    SESSION_ROLLING_DURATION: "45", // a busy machine signs in and opens the page meanwhile
     SESSION_ABSOLUTE_DURATION: "3600",
     SESSION_ROLL_INTERVAL: "0",
   },
@@ -53,8 +53,8 @@ const moveClock = (context, ms) =>
   }, ms);
 
 test("two minutes before the end a dialog counts down; staying takes it away and gives the focus back", async () => {
-  // Twenty seconds before the warning: enough to sign in and focus a button on a busy machine.
-  const later = { ...ABOUT_TO_WARN.sessionEnv, SESSION_ROLLING_DURATION: "140" };
+  // A minute before the warning: enough to sign in and focus a button on a busy machine.
+  const later = { ...ABOUT_TO_WARN.sessionEnv, SESSION_ROLLING_DURATION: "180" };
   const stack = await start({ sessionEnv: later });
   const { page } = await window(stack);
   await signIn(page, stack);
@@ -63,13 +63,14 @@ test("two minutes before the end a dialog counts down; staying takes it away and
   await warning(page).waitFor({ timeout: 90_000 });
   await until(async () => (await focused(page)) === "Stay signed in", "the safe answer has the focus");
   const timer = warning(page).getByRole("timer");
-  await timer.filter({ hasText: /signed out in (2:0\d|1:[345]\d)/ }).waitFor();
+  await timer.filter({ hasText: /signed out in (2:0\d|1:\d\d)/ }).waitFor();
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme });
     await assertAccessible(page, `the expiry warning, ${colorScheme}`);
     for (const width of [390, 1280]) {
       await page.setViewportSize({ width, height: 844 });
-      await page.screenshot({ path: `${screens}expiry-${colorScheme}-${width}.png` });
+      if (process.env.PICTURES)
+        await page.screenshot({ path: `${screens}expiry-${colorScheme}-${width}.png` });
     }
   }
   for (let presses = 0; presses < 5; presses += 1) {
@@ -94,7 +95,7 @@ test("two minutes before the last end a dialog says when to sign in again, leads
   await until(async () => (await focused(page)) === "Sign in again", "the main action has the focus");
   await announced
     .getByRole("timer")
-    .filter({ hasText: /sign in again at \d+:\d\d.[AP]M, in\s(2:0\d|1:[345]\d)/ })
+    .filter({ hasText: /sign in again at \d+:\d\d.[AP]M, in\s(2:0\d|1:\d\d)/ })
     .waitFor();
   assert.equal(await announced.getByRole("button", { name: "Stay signed in" }).count(), 0);
   for (const colorScheme of ["light", "dark"]) {
@@ -103,7 +104,8 @@ test("two minutes before the last end a dialog says when to sign in again, leads
     assert.ok(await announced.isVisible(), "it stays until the person answers");
     for (const width of [390, 1280]) {
       await page.setViewportSize({ width, height: 844 });
-      await page.screenshot({ path: `${screens}last-end-${colorScheme}-${width}.png` });
+      if (process.env.PICTURES)
+        await page.screenshot({ path: `${screens}last-end-${colorScheme}-${width}.png` });
     }
   }
   await page.keyboard.press("Escape");
@@ -161,7 +163,7 @@ for (const [what, hours] of [
     await signIn(page, stack);
     await warning(page)
       .getByRole("timer")
-      .filter({ hasText: /in (2:0\d|1:[345]\d)/ })
+      .filter({ hasText: /in (2:0\d|1:\d\d)/ })
       .waitFor();
     await page.goto("/account/session");
     await warning(page).getByRole("button", { name: "Stay signed in" }).click();
