@@ -133,11 +133,11 @@ def with_twins(components):
 @functools.cache
 def program():
     """Returns the path of helm, and unpacks helm if needed."""
-    return subprocess.run(["node", str(matrix.ROOT / "dev/chart.mjs"), "--path"], capture_output=True, text=True, check=True, timeout=300).stdout.split()[-1]
+    return subprocess.run(["node", str(matrix.ROOT / "dev/chart.mjs"), "--path"], capture_output=True, text=True, check=True, timeout=600).stdout.split()[-1]
 
 
 def helm(*arguments):
-    return subprocess.run([program(), *arguments], capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run([program(), *arguments], capture_output=True, text=True, check=False, timeout=600)
 
 
 def template(wanted, namespace="vestibule", tests="--skip-tests", version=schema.VERSIONS[0]):

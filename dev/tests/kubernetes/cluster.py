@@ -184,7 +184,7 @@ class Helm:
 
     def call(self, *command, given=None):
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "KUBECONFIG": str(self.config)}
-        return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=120, env=environment)
+        return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=600, env=environment)
 
     def run(self, *arguments):
         return self.call(chart.program(), *arguments, "--qps", "1000", "--burst-limit", "1000")

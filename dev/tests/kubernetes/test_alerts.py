@@ -23,7 +23,7 @@ WORDS = {"absent", "and", "by", "clamp_min", "count", "histogram_quantile", "inc
 
 
 def promtool(*arguments):
-    done = subprocess.run(["promtool", *map(str, arguments)], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(["promtool", *map(str, arguments)], capture_output=True, text=True, check=False, timeout=600)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -83,24 +83,17 @@ class Alerts(unittest.TestCase):
             code, output = promtool("check", "rules", self.folder / file)
             self.assertEqual(code, 0, output)
 
-    def test_each_alert_is_raised_when_it_should_be(self):
+    def test_each_alert_is_raised_when_it_should_be_and_by_nothing_usual(self):
         self.assertEqual(set(CASES), set(ALERTS))
-        for name, (loud, _, minute) in CASES.items():
+        for name, (loud, quiet, minute) in CASES.items():
             with self.subTest(alert=name):
-                code, output = self.ask([raised(name, loud, minute, True)])
-                self.assertEqual(code, 0, output)
-
-    def test_no_alert_is_raised_by_what_is_usual(self):
-        for name, (_, quiet, minute) in CASES.items():
-            with self.subTest(alert=name):
-                code, output = self.ask([raised(name, quiet, minute, False)])
+                code, output = self.ask([raised(name, loud, minute, True), raised(name, quiet, minute, False)])
                 self.assertEqual(code, 0, output)
 
     def test_this_file_would_notice_a_rule_that_is_always_or_never_raised(self):
-        for name, (loud, quiet, minute) in CASES.items():
-            with self.subTest(alert=name):
-                self.assertNotEqual(self.ask([raised(name, loud, minute, False)])[0], 0)
-                self.assertNotEqual(self.ask([raised(name, quiet, minute, True)])[0], 0)
+        name, (loud, quiet, minute) = next(iter(CASES.items()))
+        self.assertNotEqual(self.ask([raised(name, loud, minute, False)])[0], 0)
+        self.assertNotEqual(self.ask([raised(name, quiet, minute, True)])[0], 0)
 
     def test_every_metric_is_one_the_programs_have_or_the_rules_record(self):
         for where, expression in expressions():

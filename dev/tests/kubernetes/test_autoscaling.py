@@ -29,7 +29,7 @@ class SwitchedOn(unittest.TestCase):
             self.cluster.cluster.of("deployments")[name]["spec"]["replicas"] = number
 
     def run_commands(self, commands):
-        done = subprocess.run(["bash", "-eu", "-o", "pipefail"], input=commands, cwd=self.cluster.folder, env=self.environment, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(["bash", "-eu", "-o", "pipefail"], input=commands, cwd=self.cluster.folder, env=self.environment, capture_output=True, text=True, check=False, timeout=600)
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
 
     def replicas(self):

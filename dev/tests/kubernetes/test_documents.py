@@ -83,7 +83,7 @@ class Documents(unittest.TestCase):
         for path in documents.OF_KUBERNETES.glob("*.md"):
             for _, block in documents.shell(path.read_text()):
                 with self.subTest(document=path.name, block=block.partition("\n")[0]):
-                    done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False, timeout=10)
+                    done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False, timeout=600)
                     self.assertEqual(done.stderr, "")
 
 

@@ -43,7 +43,7 @@ class Releases(unittest.TestCase):
         self.succeeds(self.helm.apply("install", merged(LEAST, with_dashboard)))
         before = self.cluster.run_pods()
         self.cluster.refuses = lambda item: "a bad image" if "/edge:bad" in str(item) else None
-        done = self.helm.apply("upgrade", merged(SLOWER, with_dashboard, {"images": {"edge": {"repository": "registry.example.org/edge", "tag": "bad"}}}), "--rollback-on-failure", "--timeout", "60s")
+        done = self.helm.apply("upgrade", merged(SLOWER, with_dashboard, {"images": {"edge": {"repository": "registry.example.org/edge", "tag": "bad"}}}), "--rollback-on-failure", "--timeout", "300s")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("has been rolled back", done.stdout + done.stderr)
         self.assertEqual(self.release(), ("3", "deployed"))
@@ -84,7 +84,7 @@ class Releases(unittest.TestCase):
 
     def test_helm_test_runs_both_doctors_and_fails_with_one_of_them(self):
         self.succeeds(self.helm.apply("install", LEAST))
-        run = lambda: self.helm.run("test", "vestibule", "--namespace", "vestibule", "--timeout", "20s")
+        run = lambda: self.helm.run("test", "vestibule", "--namespace", "vestibule", "--timeout", "300s")
         done = self.succeeds(run())
         self.assertEqual(sorted(re.findall(r"TEST SUITE: +(\S+)", done.stdout)), ["edge-doctor", "session-svc-doctor"])
         self.assertEqual(self.cluster.of("pods"), {})  # so no remaining pod has the edge's labels

@@ -74,5 +74,5 @@ def variables(pair, workload, folder, address):
 
 def check(program, values):
     """Runs `--check-config` and returns its exit code and output."""
-    done = subprocess.run([program, "--check-config"], env={"PATH": os.environ["PATH"], **values}, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([program, "--check-config"], env={"PATH": os.environ["PATH"], **values}, capture_output=True, text=True, check=False, timeout=600)
     return done.returncode, done.stdout + done.stderr

@@ -76,7 +76,7 @@ class Followed:
         (at / "fullchain.pem").write_text(made["tls.crt"])
         (at / "privkey.pem").write_text(made["tls.key"])
         env = {**os.environ, "PATH": f"{at / 'bin'}:{os.environ['PATH']}", "REAL": real, "REAL_HELM": chart.program(), "TMPDIR": str(at)}
-        cls.done = subprocess.run(["bash", "-eu"], input="\n".join(cls.commands), cwd=at, env=env, capture_output=True, text=True, check=False, timeout=120)
+        cls.done = subprocess.run(["bash", "-eu"], input="\n".join(cls.commands), cwd=at, env=env, capture_output=True, text=True, check=False, timeout=600)
         if cls.done.returncode != 0:
             raise AssertionError(cls.done.stderr)
         cls.pair = Pair([item for item in yaml.safe_load_all((at / "rendered.yaml").read_text()) if item])
@@ -111,7 +111,7 @@ class Followed:
             mount(self.pair, workload, self.made, folder)
             env = {"PATH": os.environ["PATH"], **variables(self.pair, workload, folder, "10.0.0.7")}
             command = [PROGRAMS / "session-svc", "sessions", "end", "--subject", "ada", "--yes"]
-            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=90)
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=600)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("no session service answers", done.stderr)
 
