@@ -345,12 +345,11 @@ if (unknown.length > 0) {
 }
 
 /**
- * Suites without short time limits run next to the others, in two lanes: processes with low priority that print their
- * output at their end. The images begin, because their compilation keeps both cores busy while other tests wait.
+ * Suites without short time limits run next to the Rust tests, in two lanes: processes with low priority that print
+ * their output at their end. The others wait for them and run alone, because a busy machine delays their deadlines.
  */
 const BESIDE = {
-  first: 'rust',
-  last: 'browser',
+  suite: 'rust',
   lanes: [
     ['images', 'packages', 'verify', 'examples', 'pods'],
     ['web', 'settings', 'providers', 'mcp', 'python', 'docs', 'supply-chain', 'kubernetes'],
@@ -412,13 +411,11 @@ try {
   const chosen = wanted.map((wantedName) => SUITES.find(({ name }) => name === wantedName));
   if (chosen.some(({ name }) => name !== 'kubernetes')) checkTools();
   await provide([...new Set(chosen.flatMap(({ needs = [] }) => needs))]);
-  const hasBoth = [BESIDE.first, BESIDE.last].every((name) => wanted.includes(name));
-  const lanes = hasBoth ? BESIDE.lanes.map((lane) => lane.filter((name) => wanted.includes(name))).filter((lane) => lane.length > 0) : [];
-  let others;
+  const lanes = wanted.includes(BESIDE.suite) ? BESIDE.lanes.map((lane) => lane.filter((name) => wanted.includes(name))).filter((lane) => lane.length > 0) : [];
   for (const suite of chosen.filter(({ name }) => !lanes.flat().includes(name))) {
-    if (suite.name === BESIDE.first) others = await besides(lanes);
+    const others = suite.name === BESIDE.suite ? await besides(lanes) : undefined;
     await runSuite(suite);
-    if (suite.name === BESIDE.last) await others?.();
+    await others?.();
   }
 } catch (error) {
   process.stderr.write(`\n${error.message}\n`);
