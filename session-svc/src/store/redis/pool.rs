@@ -278,22 +278,20 @@ impl WorkerConnection {
 
     /// Makes a new connection to a cluster. The broken one stays in use until then.
     async fn replace(self, is_broken: Arc<AtomicBool>) {
-        let source = self.0.manager().source();
-        let making = CheckedConnection::make(source, None, ANSWER_TIMEOUT).boxed();
-        let made = timeout(REPLACE_TIMEOUT, making).await;
-        match made.unwrap_or_else(|elapsed| Err(late(elapsed))) {
-            Ok(made) => {
-                if let Ok(Ok(mut used)) = timeout(CALL_TIMEOUT, self.0.get()).await {
-                    *used = made;
-                }
-            }
-            Err(error) => {
-                is_broken.store(false, Ordering::Relaxed);
-                tracing::debug!(
-                    error = &error as &dyn std::error::Error,
-                    "the connection in use cannot be replaced yet"
-                );
-            }
+        let replacing = async {
+            let source = self.0.manager().source();
+            let making = CheckedConnection::make(source, None, ANSWER_TIMEOUT).boxed();
+            let made = timeout(REPLACE_TIMEOUT, making).await.map_err(late)??;
+            let used = timeout(CALL_TIMEOUT, self.0.get()).await.map_err(late)?;
+            *used.map_err(failure)? = made;
+            RedisResult::Ok(())
+        };
+        if let Err(error) = replacing.await {
+            is_broken.store(false, Ordering::Relaxed);
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "the connection in use cannot be replaced yet"
+            );
         }
     }
 }
