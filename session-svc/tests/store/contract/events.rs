@@ -50,8 +50,8 @@ impl<'a> Publisher<'a> {
 }
 
 pub(crate) async fn writes_are_published_in_order_to_every_replica(bench: &Bench) {
-    let mut here = bench.store.published(None).await.unwrap();
-    let mut there = bench.other.published(None).await.unwrap();
+    let mut here = hear(&bench.store, None).await;
+    let mut there = hear(&bench.other, None).await;
     let one = record(&*bench.store, LONG_MS, &[]);
     bench
         .store
@@ -83,7 +83,7 @@ pub(crate) async fn refused_writes_publish_nothing(bench: &Bench) {
         .insert(one.clone(), b"created".to_vec())
         .await
         .unwrap();
-    let mut stream = bench.store.published(None).await.unwrap();
+    let mut stream = hear(&bench.store, None).await;
     assert_eq!(
         bench.store.insert(one.clone(), b"taken".to_vec()).await.unwrap(),
         Inserted::Taken
@@ -107,7 +107,7 @@ pub(crate) async fn refused_writes_publish_nothing(bench: &Bench) {
 
 pub(crate) async fn a_stream_resumes_after_a_position_without_loss(bench: &Bench) {
     let mut publisher = Publisher::begin(&bench.store).await;
-    let mut stream = bench.store.published(None).await.unwrap();
+    let mut stream = hear(&bench.store, None).await;
     for number in 0..5_u8 {
         publisher.publish(&[number]).await;
     }
@@ -119,7 +119,7 @@ pub(crate) async fn a_stream_resumes_after_a_position_without_loss(bench: &Bench
     }
     drop(stream);
     publisher.publish_at(&bench.other, &[5]).await;
-    let mut resumed = bench.other.published(Some(positions[1].clone())).await.unwrap();
+    let mut resumed = hear(&bench.other, Some(&positions[1])).await;
     for number in 2..6_u8 {
         assert_eq!(received(&mut resumed).await.0, [number]);
     }
@@ -133,7 +133,7 @@ pub(crate) async fn of_many_records_every_event_is_heard_from_a_position_on(benc
     for number in numbers.clone() {
         publish(&bench.store, &[number]).await;
     }
-    let mut stream = bench.other.published(Some(position)).await.unwrap();
+    let mut stream = hear(&bench.other, Some(&position)).await;
     let (mut heard, mut half) = (Vec::new(), None);
     for _ in numbers.clone() {
         let (payload, position) = received(&mut stream).await;
@@ -141,7 +141,7 @@ pub(crate) async fn of_many_records_every_event_is_heard_from_a_position_on(benc
         half = half.or((heard.len() == 50).then_some(position));
     }
     // A listener that resumes in the middle receives each later event once.
-    let mut resumed = bench.store.published(half).await.unwrap();
+    let mut resumed = hear(&bench.store, half.as_deref()).await;
     let mut rest = heard[..50].to_vec();
     for _ in 50..100 {
         rest.extend(received(&mut resumed).await.0);
@@ -162,7 +162,7 @@ pub(crate) async fn a_foreign_position_is_told_as_missed(bench: &Bench) {
         "18446744073709551615-18446744073709551615",
         &fresh_name().to_string(),
     ] {
-        let mut stream = bench.store.published(Some(position.to_owned())).await.unwrap();
+        let mut stream = hear(&bench.store, Some(position)).await;
         assert_eq!(said(&mut stream).await, StoreUpdate::Missed, "{position:?}");
         publish(&bench.store, b"after").await;
         assert_eq!(received(&mut stream).await.0, b"after", "{position:?}");
@@ -170,7 +170,7 @@ pub(crate) async fn a_foreign_position_is_told_as_missed(bench: &Bench) {
 }
 
 pub(crate) async fn a_position_that_was_dropped_is_told_as_missed(bench: &Bench) {
-    let mut stream = bench.store.published(None).await.unwrap();
+    let mut stream = hear(&bench.store, None).await;
     publish(&bench.store, b"old").await;
     let (_, position) = received(&mut stream).await;
     let writers = (0..64).map(|_| {
@@ -186,7 +186,7 @@ pub(crate) async fn a_position_that_was_dropped_is_told_as_missed(bench: &Bench)
     }
     // A new listener at that position learns of the gap, like the one that was asleep. Events still in the
     // store may come first. A listener that is cut off under this load resumes at its last position.
-    let mut resumed = heard_after(&bench.store, &position).await;
+    let mut resumed = hear(&bench.store, Some(&position)).await;
     for stream in [&mut resumed, &mut stream] {
         let is_missed = |update: &StoreUpdate| *update == StoreUpdate::Missed;
         heard_until(&bench.store, stream, &position, is_missed).await;
@@ -217,7 +217,7 @@ async fn heard_until(
         match tokio::time::timeout(WAIT_MAX, stream.next()).await.unwrap() {
             Some(Ok(update)) if is_it(&update) => return update,
             Some(Ok(_)) => {}
-            Some(Err(_)) | None => *stream = heard_after(store, position).await,
+            Some(Err(_)) | None => *stream = hear(store, Some(position)).await,
         }
     }
 }
@@ -233,11 +233,11 @@ async fn newest(store: &Arc<dyn KeyValueStore>) -> String {
     }
 }
 
-/// The events after a position, once they can be read.
-async fn heard_after(store: &Arc<dyn KeyValueStore>, position: &str) -> Hearing {
+/// The events after a position, or from now on, once they can be read: a busy machine answers too late at first.
+async fn hear(store: &Arc<dyn KeyValueStore>, position: Option<&str>) -> Hearing {
     let began = Instant::now();
     loop {
-        match store.published(Some(position.to_owned())).await {
+        match store.published(position.map(str::to_owned)).await {
             Ok(stream) => return stream,
             Err(_) if began.elapsed() < WAIT_MAX => tokio::time::sleep(Duration::from_millis(20)).await,
             Err(error) => panic!("{error}"),
@@ -247,7 +247,7 @@ async fn heard_after(store: &Arc<dyn KeyValueStore>, position: &str) -> Hearing 
 
 pub(crate) async fn a_stream_tells_only_what_comes_after_it_began(bench: &Bench) {
     publish(&bench.store, b"before").await;
-    let mut stream = bench.store.published(None).await.unwrap();
+    let mut stream = hear(&bench.store, None).await;
     publish(&bench.store, b"after").await;
     assert_eq!(received(&mut stream).await.0, b"after");
 }
@@ -258,9 +258,9 @@ pub(crate) async fn the_newest_position_is_one_to_go_on_from(bench: &Bench) {
     let mut publisher = Publisher::begin(&bench.store).await;
     let second = bench.other.position().await.unwrap();
     publisher.publish_at(&bench.other, b"two").await;
-    let mut stream = bench.store.published(Some(first)).await.unwrap();
+    let mut stream = hear(&bench.store, Some(&first)).await;
     assert_eq!(received(&mut stream).await.0, b"begun");
     assert_eq!(received(&mut stream).await.0, b"two");
-    let mut stream = bench.other.published(Some(second)).await.unwrap();
+    let mut stream = hear(&bench.other, Some(&second)).await;
     assert_eq!(received(&mut stream).await.0, b"two");
 }
