@@ -1,4 +1,4 @@
-"""Renders every overlay with components it lacks, and the base with each store and components."""
+"""Renders every overlay with each component it lacks, and the base with each store and what meets that store."""
 
 import concurrent.futures
 import functools
@@ -40,17 +40,17 @@ NEEDS = {
 # The first Kubernetes version that has a component's fields switched on.
 SINCE = {"spread-revisions": "1.31"}
 
-# Pairs that contradict themselves, with the reason.
+# Components that have nothing to do with the store.
+FOR_ANY_STORE = {"dev-idp", "ext-authz", "forward-auth", "forward-proxy", "ingress", "otel", "providers", "session-callers", *(name for name in COMPONENTS if name.startswith(("controllers/", "gateway-api")))}
+
+# Pairs that contradict themselves or show nothing new, with the reason.
 MAKES_ITS_SECRETS = "the overlay creates these Secrets itself"
-IMPOSSIBLE = {
+LEFT_OUT = {
     ("dev", "autoscaling"): "the overlay says how many pods there are",
     **{("dev", name): MAKES_ITS_SECRETS for name in ("cert-manager", "cert-manager-redis", "gateway-api/backend-tls", "session-callers", *(name for name in COMPONENTS if name.startswith("external-secrets")))},
     **{(f"base+{store}", name): "its certificates, or passwords, are those of the component redis" for store in STORES if store != "redis" for name in ("cert-manager-redis", "external-secrets/redis")},
+    **{(f"base+{store}", name): "one store is enough for it" for store in STORES[1:] for name in FOR_ANY_STORE},
 }
-
-
-# Components that have nothing to do with the store: one store is enough for them.
-FOR_ANY_STORE = {"dev-idp", "ext-authz", "forward-auth", "forward-proxy", "ingress", "otel", "providers", "session-callers", *(name for name in COMPONENTS if name.startswith(("controllers/", "gateway-api")))}
 
 
 def kustomize(folder):
@@ -112,13 +112,13 @@ def pairs():
         present = taken(overlay)
         yield (overlay, None), present
         for name in COMPONENTS:
-            if name not in present and (overlay, name) not in IMPOSSIBLE:
+            if name not in present and (overlay, name) not in LEFT_OUT:
                 yield (overlay, name), joined(present, name)
     for store in STORES:
         present = ["mtls", store, "labels"]
         yield (f"base+{store}", None), present
         for name in COMPONENTS:
-            if name not in present and name not in STORES and (f"base+{store}", name) not in IMPOSSIBLE and (store == STORES[0] or name not in FOR_ANY_STORE):
+            if name not in present and name not in STORES and (f"base+{store}", name) not in LEFT_OUT:
                 yield (f"base+{store}", name), joined(present, name)
 
 
