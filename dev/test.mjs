@@ -146,7 +146,7 @@ const TESTS_AT_ONCE = 3 * CORES; // Rust tests; .config/nextest.toml lists those
 const AGAIN_MAX = 4; // files of a suite that run again, alone: a busy machine delays a test now and then, and a fault fails again
 const FILES_AT_ONCE = 2 * CORES; // files of a node suite
 
-/** Files of node suites that run after the others, two at a time, with the reason. */
+/** Files of node suites that run after all others and after the lanes below, two at a time, with the reason. */
 const SPARED_FILES = {
   'chaos.test.mjs': 'that everything is well again within seconds of a fault',
   'failover.test.mjs': 'how long requests fail while a master is replaced',
@@ -208,7 +208,9 @@ async function nodeTests(cwd, folder, ending) {
   const there = existsSync(join(cwd, folder)) ? readdirSync(join(cwd, folder)).filter((name) => name.endsWith(ending)) : [];
   const files = [...LONG_FILES.filter((name) => there.includes(name)), ...there.filter((name) => !LONG_FILES.includes(name))];
   const [spared, most] = [true, false].map((is) => files.filter((name) => name in SPARED_FILES === is).map((name) => join(folder, name)));
-  const results = [...await nodeFiles(cwd, most, FILES_AT_ONCE), ...await nodeFiles(cwd, spared, 2)];
+  const results = await nodeFiles(cwd, most, FILES_AT_ONCE);
+  if (spared.length > 0) await others?.();
+  results.push(...await nodeFiles(cwd, spared, 2));
   const failed = results.filter(({ code }) => code !== 0);
   for (const result of failed.length <= AGAIN_MAX ? failed : []) {
     Object.assign(result, await nodeFile(cwd, result.file));
@@ -345,18 +347,21 @@ if (unknown.length > 0) {
 }
 
 /**
- * Suites without short time limits run next to the Rust tests, in two lanes: processes with low priority that print
- * their output at their end. The others wait for them and run alone, because a busy machine delays their deadlines.
+ * Suites without short time limits run next to the first others, in lanes: processes with low priority that print
+ * their output at their end. Browsers and spared files wait for them, because a busy machine delays their deadlines.
  */
 const BESIDE = {
-  suite: 'rust',
+  first: 'rust',
+  last: 'browser',
   lanes: [
-    ['images', 'packages', 'verify', 'examples', 'pods'],
+    ['images', 'pods'],
+    ['packages', 'verify', 'examples'],
     ['web', 'settings', 'providers', 'mcp', 'python', 'docs', 'supply-chain', 'kubernetes'],
   ],
 };
 
 const totals = [];
+let others; // waits for the lanes, prints and counts them
 
 /** Runs a suite and counts it; a suite that cannot run, or runs no test, counts as a failure. */
 async function runSuite(suite) {
@@ -411,11 +416,11 @@ try {
   const chosen = wanted.map((wantedName) => SUITES.find(({ name }) => name === wantedName));
   if (chosen.some(({ name }) => name !== 'kubernetes')) checkTools();
   await provide([...new Set(chosen.flatMap(({ needs = [] }) => needs))]);
-  const lanes = wanted.includes(BESIDE.suite) ? BESIDE.lanes.map((lane) => lane.filter((name) => wanted.includes(name))).filter((lane) => lane.length > 0) : [];
+  const lanes = wanted.includes(BESIDE.first) && wanted.includes(BESIDE.last) ? BESIDE.lanes.map((lane) => lane.filter((name) => wanted.includes(name))).filter((lane) => lane.length > 0) : [];
   for (const suite of chosen.filter(({ name }) => !lanes.flat().includes(name))) {
-    const others = suite.name === BESIDE.suite ? await besides(lanes) : undefined;
+    if (suite.name === BESIDE.first) others = once(await besides(lanes));
+    if (suite.name === BESIDE.last) await others?.();
     await runSuite(suite);
-    await others?.();
   }
 } catch (error) {
   process.stderr.write(`\n${error.message}\n`);
