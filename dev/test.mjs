@@ -144,9 +144,10 @@ const providersFromNpm = () => installPackages('dev/tests/providers', say);
 const CORES = availableParallelism();
 const TESTS_AT_ONCE = 3 * CORES; // Rust tests; .config/nextest.toml lists those that count as three
 const AGAIN_MAX = 4; // files of a suite that run again, alone: a busy machine delays a test now and then, and a fault fails again
+const AGAIN_TIMES = 2;
 const FILES_AT_ONCE = 2 * CORES; // files of a node suite
 
-/** Files of node suites that run after all others and after the lanes below, two at a time, with the reason. */
+/** Files of node suites that run after all others and after the lanes below, each alone, with the reason. */
 const SPARED_FILES = {
   'chaos.test.mjs': 'that everything is well again within seconds of a fault',
   'failover.test.mjs': 'how long requests fail while a master is replaced',
@@ -210,10 +211,10 @@ async function nodeTests(cwd, folder, ending) {
   const [spared, most] = [true, false].map((is) => files.filter((name) => name in SPARED_FILES === is).map((name) => join(folder, name)));
   const results = await nodeFiles(cwd, most, FILES_AT_ONCE);
   if (spared.length > 0) await others?.();
-  results.push(...await nodeFiles(cwd, spared, 2));
+  results.push(...await nodeFiles(cwd, spared, 1));
   const failed = results.filter(({ code }) => code !== 0);
   for (const result of failed.length <= AGAIN_MAX ? failed : []) {
-    Object.assign(result, await nodeFile(cwd, result.file));
+    for (let times = 0; times < AGAIN_TIMES && result.code !== 0; times += 1) Object.assign(result, await nodeFile(cwd, result.file));
     process.stdout.write(`\n${result.file} failed, and ${result.code === 0 ? 'passed when it ran alone: it is flaky' : 'failed again alone'}\n`);
   }
   const total = (key) => results.reduce((sum, result) => sum + result[key], 0);
