@@ -144,7 +144,7 @@ const providersFromNpm = () => installPackages('dev/tests/providers', say);
 const CORES = availableParallelism();
 const TESTS_AT_ONCE = 3 * CORES; // Rust tests; .config/nextest.toml lists those that count as three
 const AGAIN_MAX = 4; // files of a suite that run again, alone: a busy machine delays a test now and then, and a fault fails again
-const AGAIN_TIMES = 2;
+const AGAIN_TIMES = 2; // how often one of them runs again
 const FILES_AT_ONCE = 2 * CORES; // files of a node suite
 
 /** Files of node suites that run after all others and after the lanes below, each alone, with the reason. */
@@ -210,7 +210,7 @@ async function nodeTests(cwd, folder, ending) {
   const files = [...LONG_FILES.filter((name) => there.includes(name)), ...there.filter((name) => !LONG_FILES.includes(name))];
   const [spared, most] = [true, false].map((is) => files.filter((name) => name in SPARED_FILES === is).map((name) => join(folder, name)));
   const results = await nodeFiles(cwd, most, FILES_AT_ONCE);
-  if (spared.length > 0) await others?.();
+  if (spared.length > 0) await joinLanes?.();
   results.push(...await nodeFiles(cwd, spared, 1));
   const failed = results.filter(({ code }) => code !== 0);
   for (const result of failed.length <= AGAIN_MAX ? failed : []) {
@@ -351,10 +351,10 @@ if (unknown.length > 0) {
  * Suites without short time limits run next to the first others, in lanes: processes with low priority that print
  * their output at their end. Browsers and spared files wait for them, because a busy machine delays their deadlines.
  */
-const BESIDE = {
+const LANES = {
   first: 'rust',
   last: 'browser',
-  lanes: [
+  suites: [
     ['images', 'pods'],
     ['packages', 'verify', 'examples'],
     ['web', 'settings', 'providers', 'mcp', 'python', 'docs', 'supply-chain', 'kubernetes'],
@@ -362,7 +362,7 @@ const BESIDE = {
 };
 
 const totals = [];
-let others; // waits for the lanes, prints and counts them
+let joinLanes; // waits for the lanes, prints and counts them
 
 /** Runs a suite and counts it; a suite that cannot run, or runs no test, counts as a failure. */
 async function runSuite(suite) {
@@ -385,10 +385,10 @@ async function runSuite(suite) {
 }
 
 /** Starts lanes of suites in other processes. Returns a function that waits for them, prints and counts. */
-async function besides(lanes) {
+async function startLanes(lanes) {
   for (const step of [pythonPackages, provider, web]) await step(); // more than one process needs these
   const running = lanes.map((names, at) => {
-    const file = join(scratch, `beside-${at}.json`);
+    const file = join(scratch, `lane-${at}.json`);
     const child = spawn('nice', ['-n', '10', process.execPath, import.meta.filename, '--only', names.join(), '--totals', file], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     for (const from of [child.stdout, child.stderr]) from.setEncoding('utf8').on('data', (chunk) => (output += chunk));
@@ -417,10 +417,10 @@ try {
   const chosen = wanted.map((wantedName) => SUITES.find(({ name }) => name === wantedName));
   if (chosen.some(({ name }) => name !== 'kubernetes')) checkTools();
   await provide([...new Set(chosen.flatMap(({ needs = [] }) => needs))]);
-  const lanes = wanted.includes(BESIDE.first) && wanted.includes(BESIDE.last) ? BESIDE.lanes.map((lane) => lane.filter((name) => wanted.includes(name))).filter((lane) => lane.length > 0) : [];
+  const lanes = wanted.includes(LANES.first) && wanted.includes(LANES.last) ? LANES.suites.map((lane) => lane.filter((name) => wanted.includes(name))).filter((lane) => lane.length > 0) : [];
   for (const suite of chosen.filter(({ name }) => !lanes.flat().includes(name))) {
-    if (suite.name === BESIDE.first) others = once(await besides(lanes));
-    if (suite.name === BESIDE.last) await others?.();
+    if (suite.name === LANES.first) joinLanes = once(await startLanes(lanes));
+    if (suite.name === LANES.last) await joinLanes?.();
     await runSuite(suite);
   }
 } catch (error) {
